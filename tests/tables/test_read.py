@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from neverworse.tables import ReadOptions, TableError, read_table, stream_batches, table_files
-from neverworse.tables.reading.delimited import correction
+from neverworse.tables.preparation.values import correction
 from tests.cli.tables import needs_any_name
 from tests.tables.files import (
     CSV,
@@ -56,10 +56,10 @@ def read(tmp_path):
     return run
 
 
-def streamed(path, types, **options):
+def streamed(path, wanted, **options):
     names = []
     batches = stream_batches(
-        table_files([str(path)])[0], ReadOptions(**options), types, lambda _, n: names.extend(n)
+        table_files([str(path)])[0], ReadOptions(**options), wanted, lambda _, n: names.extend(n)
     )
     return pa.concat_tables(batches), names
 
@@ -89,10 +89,9 @@ def test_every_format_from_standard_input(monkeypatch, name):
 def test_every_format_in_batches(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(FILES[name])
-    types = {"visit": pa.timestamp("us"), "dose": pa.float64(), "none": pa.float64()}
-    table, names = streamed(path, types)
+    table, names = streamed(path, ["y", "dose", "none"], text=frozenset({"y"}))
     assert names == TABLE.column_names
-    assert values(table) == {name: values(TABLE)[name] for name in ("visit", "dose")}
+    assert values(table) == {name: values(TABLE)[name] for name in ("y", "dose")}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
@@ -283,18 +282,18 @@ def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
     }[name]
     table = read(content, name=name, missing=("?", "gone"))
     assert table.column("a").to_pylist() == ["x", *[None] * (len(WORDS) + 2)]
-    types = {"a": pa.dictionary(pa.int32(), pa.string())}
-    table, _ = streamed(tmp_path / "0" / name, types, missing=("?", "gone"))
+    options = {"missing": ("?", "gone"), "text": frozenset({"a"})}
+    table, _ = streamed(tmp_path / "0" / name, ["a"], **options)
     assert table.column("a").to_pylist() == ["x", *[None] * (len(WORDS) + 2)]
 
 
 def test_rows_that_are_too_long(read):
-    with pytest.raises(TableError, match=r"line 3 has 4 cells, but the header has 3. Put quotes"):
+    with pytest.raises(TableError, match=r"a row of 4 cells, but 3 columns: '1,2,3,4'. Put quotes"):
         read("a,b,c\n1,2,3\n1,2,3,4\n")
 
 
 def test_a_delimiter_that_was_named_wrongly(read):
-    with pytest.raises(TableError, match=r"Perhaps the delimiter is wrong: --delimiter ';'"):
+    with pytest.raises(TableError, match=r"a row of 2 cells.* or name another one: --delimiter"):
         read("a;b\n1;2\n1,5;2\n", delimiter=",")
 
 
@@ -319,11 +318,12 @@ def test_a_header_only(read):
     assert read("a,b\n").num_rows == 0
 
 
-def test_a_very_long_cell(read):
+def test_a_very_long_cell(read, tmp_path):
     table = read(f"a,b\n1,{'x' * 300_000}\n")
     assert len(table.column("b")[0].as_py()) == 300_000
+    (tmp_path / "long.csv").write_text(f"a,{'x' * 300_000}\n1,2\n")
     with pytest.raises(TableError, match="has no column names"):
-        read(f"a,{'x' * 300_000}\n1,2\n")
+        streamed(tmp_path / "long.csv", ["a"])
 
 
 # JSON
@@ -459,7 +459,8 @@ def test_truncated_files_are_refused_or_read_in_part(read, name):
     for length in {*range(1, 12), *rng.integers(1, len(content), 25).tolist(), len(content) - 1}:
         try:
             table = read(content[:length], name=name)
-        except TableError:
+        except TableError as error:
+            assert "Arrow" not in str(error)  # noqa: PT017
             continue
         if ".csv" in name or "txt" in name or "json" in name or name in ("t.tsv", "no-suffix"):
             continue  # text may end anywhere
@@ -493,7 +494,7 @@ def test_any_bytes_are_a_table_or_refused(tmp_path_factory, content):
         (b"SQLite format 3\x00", "is neither text nor a known format. Export the table as CSV"),
         (b"\x00\x01\x02", "is neither text nor a known format"),
         (zipped({"a.csv": b"a\n1\n", "b.csv": b"a\n2\n"}), "holds 2 files. Unpack it"),
-        (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "cannot be read: "),
+        (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "is damaged or incomplete. Save or"),
     ],
 )
 def test_files_that_are_no_table(read, content, said):
@@ -511,7 +512,7 @@ def test_a_zip_with_a_password(read):
 
 def test_text_in_parquet_that_is_none(read):
     strings = pa.array([b"\xff\xfe", b"ok"]).view(pa.string())
-    with pytest.raises(TableError, match="UTF"):
+    with pytest.raises(TableError, match="is damaged or incomplete"):
         read(parquet_bytes(pa.table({"a": strings})), name="t.parquet")
 
 
@@ -549,7 +550,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": range(100_000)}), path)
     file = table_files([str(path)])[0]
-    batches = stream_batches(file, ReadOptions(), {"a": pa.float64()}, lambda *_: None)
+    batches = stream_batches(file, ReadOptions(), ["a"], lambda *_: None)
     next(batches)
     os.utime(path, ns=(1, 1))
     with pytest.raises(TableError, match=r"changed while it was being read. Run this again"):

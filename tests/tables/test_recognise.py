@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 
 from neverworse.tables import TableError
 from neverworse.tables.preparation.notation import ORDERS, Reading
-from neverworse.tables.preparation.recognise import Hints, Texts, recognise
+from neverworse.tables.preparation.recognise import Column, recognise
 
 NBSP, NARROW = "\u00a0", "\u202f"
 
 
 def read(values, **hints):
     """What a column of values is read as, its numbers or days, and what is to be looked at."""
-    distinct = list(dict.fromkeys(values))
-    codes = np.array([distinct.index(value) for value in values])
-    reading, look = recognise(Texts("c", pa.array(distinct), codes), Hints(**hints))
+    reading, look = recognise(Column("c", pa.chunked_array([values])), **hints)
     parsed = None
     if reading is not None and reading.kind != "category":
         parsed = reading.parse(pa.array(values)).tolist()

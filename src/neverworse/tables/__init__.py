@@ -24,9 +24,9 @@ from neverworse.tables._errors import (
 from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
 from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
 from neverworse.tables.preparation import TablePreparation
+from neverworse.tables.preparation.notation import KINDS
 from neverworse.tables.preparation.plan import ColumnPlan, check_readable, describe
 from neverworse.tables.preparation.recognise import (
-    KINDS,
     DateOrder,
     found_options,
     read_plan,

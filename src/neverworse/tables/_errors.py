@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
-
-from neverworse._words import nearest
 
 AGAIN = "Get the file again, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
@@ -126,12 +124,6 @@ def believing(what: str, *others: type[Exception]) -> Iterator[None]:
         raise ModelFileError(
             f"{what}: its contents are inconsistent ({type(error).__name__}). {AGAIN}"
         ) from error
-
-
-def no_column(name: str, names: Iterable[str], option: str) -> TableError:
-    """Say that there is no column of a name that an option gives."""
-    problem = f"There is no column {name!r} for --{option}."
-    return TableError(problem, nearest(name, names), code="column", column=name)
 
 
 def in_options(message: str) -> str:

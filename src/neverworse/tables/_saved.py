@@ -1,4 +1,4 @@
-"""What saved models are used for: predictions, a batch of rows at a time, and audits of tables."""
+"""Uses of saved models: predictions, a batch of rows at a time, and audits on tables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from neverworse._typing import AnyArray
 from neverworse._words import count, quoted
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier, id_texts, outputs, with_names
-from neverworse.tables._errors import ModelFileError, TableError, believing, in_options, no_column
-from neverworse.tables.preparation import TablePreparation
-from neverworse.tables.preparation.recognise import text_columns
+from neverworse.tables._errors import ModelFileError, TableError, believing, in_options
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation.recognise import from_entry, text_columns
 from neverworse.tables.preparation.values import (
     check_columns,
     check_known,
@@ -27,7 +27,7 @@ from neverworse.tables.preparation.values import (
     row_weights,
 )
 from neverworse.tables.reading import check_unique, stream_batches
-from neverworse.tables.reading.delimited import TEXT, ReadOptions, spells_number
+from neverworse.tables.reading.delimited import ReadOptions, spells_number
 from neverworse.tables.reading.files import TableFile
 
 USING = "The model cannot predict these rows"
@@ -74,27 +74,29 @@ def predict_batches(
     `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
     those of all classes are added.
     """
+    ids = [] if id_name is None else [id_name]
     with believing(USING):
         preparation = model.preparation_
-        types = column_types(preparation)
+        used = preparation.used_names
         options = replace(options, decimal=options.decimal or preparation.decimal)
-        if set(map(type, types)) - {str} or types.keys() != set(preparation.used_names):
+        plain, kinds = Reading("number", options.decimal or "."), preparation.types_
+        if set(map(type, used)) - {str} or kinds.keys() != set(used):
             raise TypeError
-    if id_name is not None:
-        types = {**types, id_name: TEXT}
+        # PyArrow converts numbers as it reads them; the text of all other columns is parsed later.
+        text = {n for n in used if from_entry(n, preparation.plan_[n]) != plain}
+        text |= {n for n in used if kinds[n].startswith(("bool", "time"))}
+        options = replace(options, text=frozenset({*text, *ids}))
 
     def check(file_name: str, names: Sequence[str]) -> None:
         with believing(USING):
-            check_columns(names, preparation.used_names)
-            used = {*preparation.used_names, id_name}
-            check_unique(file_name, [name for name in names if name in used])
-            if id_name is not None and id_name not in names:
-                raise no_column(id_name, names, "id")
-            known = {*preparation.feature_names_in_, id_name, *noticed.expected, *noticed.extra}
+            check_columns(names, used)
+            check_unique(file_name, [name for name in names if name in {*used, *ids}])
+            check_known(names, ids, "id")
+            known = {*preparation.feature_names_in_, *ids, *noticed.expected, *noticed.extra}
             noticed.extra += tuple(name for name in names if name not in known)
 
     for file in files:
-        for batch in stream_batches(file, options, types, check):
+        for batch in stream_batches(file, options, [*used, *ids], check):
             if batch.num_rows:
                 try:
                     with believing(USING):
@@ -102,27 +104,6 @@ def predict_batches(
                 except TableError as error:
                     raise error.moved(noticed.n_rows) from None
                 yield predicted
-
-
-def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
-    """Return the types that the text of columns is read as."""
-    types = {}
-    dates = set(preparation.date_names_)
-    texts = text_columns(preparation.plan_, preparation.decimal)
-    for name, kind in preparation.types_.items():
-        if name in texts:
-            types[name] = TEXT
-        elif name in dates:
-            # The nine digits of a nanosecond cannot be read in another unit.
-            unit = "ns" if kind.startswith("timestamp[ns") else "us"
-            types[name] = pa.timestamp(unit, tz="UTC" if "tz=" in kind else None)
-        elif kind == "bool":
-            types[name] = pa.bool_()
-        elif kind.startswith("time"):
-            types[name] = pa.time64("us")
-        else:
-            types[name] = pa.float64()
-    return types
 
 
 def _predicted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,22 +18,16 @@ from neverworse._words import count, cropped
 from neverworse.tables._errors import TableError
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (
+    CATEGORY,
+    DROP,
     ColumnPlan,
     check_readable,
     infinite,
     level_of,
     plan_columns,
 )
-from neverworse.tables.preparation.recognise import (
-    DateOrder,
-    Hints,
-    as_entry,
-    check_plan,
-    from_entry,
-)
+from neverworse.tables.preparation.recognise import DateOrder, check_plan, from_entry
 from neverworse.tables.preparation.values import (
-    DATES,
-    NUMBERS,
     as_table,
     check_columns,
     check_known,
@@ -43,14 +36,11 @@ from neverworse.tables.preparation.values import (
     distinct_days,
     numbers,
 )
-from neverworse.tables.reading.delimited import as_times, is_text
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
-
-Readings = Mapping[str, Reading | None]
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -79,7 +69,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How to read columns: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
         `plan_`. Those that are not in it are recognised.
     decimal : {".", ","}, optional
-        Decimal mark of numbers in columns of text, where their values are ambiguous.
+        Decimal mark of numbers in columns of text. Values that cannot have it are an error.
+        Without it, the values of each column tell.
     dates : {"day-first", "month-first"}, optional
         Order of dates such as 01/02/2026, where the values of a column are ambiguous.
 
@@ -135,9 +126,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_known(names, self.categorical, "categorical")
         check_known(names, self.drop, "drop")
         # What the options say goes before the plan.
-        known |= dict.fromkeys(self.categorical, Reading("category"))
-        known |= dict.fromkeys(self.drop)
-        return plan_columns(table, known, Hints(self.decimal, self.dates), self.max_levels)
+        known |= dict.fromkeys(self.categorical, CATEGORY) | dict.fromkeys(self.drop, DROP)
+        return plan_columns(table, known, self.decimal, self.dates, self.max_levels)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
@@ -153,12 +143,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = as_table(X)
         self.plans_ = self.plan(table)
         check_readable(self.plans_)
-        self.plan_ = {plan.name: as_entry(plan.reading) for plan in self.plans_}
+        self.plan_ = {plan.name: plan.reading.to_dict() for plan in self.plans_}
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
-        self.number_names_ = [plan.name for plan in self.plans_ if plan.kind == "number"]
-        self.category_names_ = [plan.name for plan in self.plans_ if plan.kind == "category"]
-        self.date_names_ = [plan.name for plan in self.plans_ if plan.kind == "date"]
+        self.number_names_, self.category_names_, self.date_names_ = (
+            [plan.name for plan in self.plans_ if plan.kind == kind]
+            for kind in ("number", "category", "date")
+        )
         self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
         self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
         self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
@@ -262,7 +253,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self, batch: pa.RecordBatch, readings: Readings, start: int, features: Matrix
+        self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int, features: Matrix
     ) -> None:
         """Write the features of some rows into an array of zeros."""
         out = features[start : start + batch.num_rows]
@@ -302,18 +293,17 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [*self.number_names_, *of_dates]
 
     def _raw_numbers(
-        self, batch: pa.RecordBatch, readings: Readings, start: int
+        self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
-        for name in self.number_names_:
-            column = pa.chunked_array([batch.column(name)])
-            if self.types_[name].startswith("time") and is_text(column.type):
-                with contextlib.suppress(pa.ArrowInvalid):
-                    column = as_times(column.cast(pa.string()), pa.time64("us"))
-            yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
-        for name in self.date_names_:
-            column = pa.chunked_array([batch.column(name)])
-            stamps, codes = distinct_days(name, column, readings[name] or DATES, first_row=start)
+        for name in (*self.number_names_, *self.date_names_):
+            data, native = pa.chunked_array([batch.column(name)]), self.types_[name]
+            if name not in self.parts_:
+                yield name, numbers(name, data, readings[name], native=native, first_row=start)
+                continue
+            stamps, codes = distinct_days(
+                name, data, readings[name], native=native, first_row=start
+            )
             for part in self.parts_[name]:
                 yield name, date_part(stamps, part)[codes]
 

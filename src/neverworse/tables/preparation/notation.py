@@ -5,8 +5,9 @@ All is done on the distinct values of a column, by PyArrow's kernels for text.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -45,16 +46,29 @@ YES = frozenset(
 )
 NO = frozenset(("no", "n", "false", "f", "nein", "non", "não", "nao", "nee", "falsch", "faux"))
 THOUSANDS = ("", ",", ".", " ", "'")
+US_PER_DAY = 86_400e6
 PIVOT = 69  # of two-digit years, those from here on are of the last century, as in POSIX
 
-Kind = Literal["number", "date", "yes/no", "category"]
+KINDS = ("number", "category", "date", "yes/no", "drop")
+ORDERS = {
+    mark.join(fields): (mark, fields)
+    for fields in (("day", "month", "year"), ("month", "day", "year"), ("year", "month", "day"))
+    for mark in "./- "
+}
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    "kind": KINDS,
+    "decimal": (".", ","),
+    "thousands": THOUSANDS,
+    "parentheses": (False, True),
+    "order": ("", *ORDERS),
+}
 
 
 @dataclass(frozen=True)
 class Reading:
     """What the cells of a column are, and how they are written."""
 
-    kind: Kind
+    kind: str
     decimal: str = "."  # before the decimals of a number
     thousands: str = ""  # between groups of digits
     unit: str = ""  # before or behind every number
@@ -62,37 +76,28 @@ class Reading:
     order: str = ""  # of a date, such as "day.month.year"; as in ISO 8601 if empty
 
     def __post_init__(self) -> None:
-        if self.kind not in ("number", "date", "yes/no", "category"):
-            raise ValueError(f"unknown kind {self.kind!r}")
-        if self.decimal not in (".", ","):
-            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}")
-        if self.thousands not in THOUSANDS or self.thousands == self.decimal:
-            raise ValueError(f"thousands is one of , . ' or a space, not {self.thousands!r}")
-        if not isinstance(self.unit, str) or not isinstance(self.parentheses, bool):
-            raise ValueError("unit is text, and parentheses is true or false")
-        if self.order and self.order not in ORDERS:
-            raise ValueError(f"order is such as 'day.month.year', not {self.order!r}")
-
-    @property
-    def plain(self) -> bool:
-        """Whether any reader of text knows how to read this, given the decimal mark."""
-        return self == Reading(self.kind, decimal=self.decimal)
+        for key, allowed in ALLOWED.items():
+            if getattr(self, key) not in allowed:
+                shown = ", ".join(map(repr, allowed))
+                raise ValueError(f"{key} is one of {shown}, not {getattr(self, key)!r}")
+        if self.thousands == self.decimal or not isinstance(self.unit, str):
+            raise ValueError("thousands and decimal must differ, and unit must be text")
 
     @property
     def words(self) -> str:
+        names = {"category": "categories", "drop": "dropped", "date": f"dates {self.order}"}
         if self.kind != "number":
-            known = {"category": "categories", "yes/no": "yes/no"}
-            return known.get(self.kind, f"dates {self.order}".rstrip())
-        said = ["numbers"]
+            return names.get(self.kind, self.kind).rstrip()
+        words = ["numbers"]
         if self.unit:
-            said = ["percent" if self.unit == "%" else f"numbers in {self.unit}"]
+            words = ["percent" if self.unit == "%" else f"numbers in {self.unit}"]
         if self.thousands:
-            said.append(f"thousands '{self.thousands}'")
+            words.append(f"thousands '{self.thousands}'")
         if self.decimal == ",":
-            said.append("decimal ','")
+            words.append("decimal ','")
         if self.parentheses:
-            said.append("(1) is -1")
-        return ", ".join(said)
+            words.append("(1) is -1")
+        return ", ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the plain reading of this kind."""
@@ -106,18 +111,44 @@ class Reading:
             lower = pc.utf8_lower(values)
             yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in (YES, NO))
             return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
+        if self.kind == "date" and self.order:
+            return days(with_numbered_months(values), self.order)
         if self.kind == "date":
-            return days(with_numbered_months(values), self.order or "year-month-day")
+            with contextlib.suppress(pa.ArrowInvalid):  # faster, and as in ISO 8601
+                return np.asarray(values.cast(pa.timestamp("us")).cast(pa.int64())) / US_PER_DAY
+            return days(values, "year-month-day")
         found = Numbers.find(values)
         fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
 
-ORDERS = {
-    mark.join(fields): (mark, fields)
-    for fields in (("day", "month", "year"), ("month", "day", "year"), ("year", "month", "day"))
-    for mark in "./- "
-}
+NUMBERS, DATES = Reading("number"), Reading("date")
+
+
+def parse_native(texts: pa.Array, native: str) -> Vector | None:
+    """Parse text of a column that had a type of PyArrow when the model was fitted.
+
+    That is booleans, times of day in seconds, and dates with a time zone in days since 1970. NaN
+    stands for other text; None is returned for other types.
+    """
+    zoned = "tz=" in native
+    if native != "bool" and not native.startswith(("time32", "time64")) and not zoned:
+        return None
+    try:
+        if native == "bool":
+            return np.asarray(texts.cast(pa.bool_()).cast(pa.float64()))
+        if zoned:
+            kind = pa.timestamp("ns" if native.startswith("timestamp[ns") else "us", "UTC")
+            moments = texts.cast(kind).cast(pa.timestamp("us", "UTC"), safe=False)
+            return np.asarray(moments.cast(pa.int64())) / US_PER_DAY
+        moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp("us"))
+        return np.asarray(moments.cast(pa.int64())) / 1e6
+    except pa.ArrowInvalid:
+        if len(texts) == 1:
+            return np.array([np.nan])
+    middle = len(texts) // 2  # to find what cannot be parsed
+    halves = (parse_native(half, native) for half in (texts[:middle], texts[middle:]))
+    return np.concatenate([half for half in halves if half is not None])
 
 
 def normalised(values: pa.Array) -> pa.Array:
@@ -129,7 +160,7 @@ def normalised(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Distinct values, taken apart as numbers: those that are none have no body."""
+    """Parts of texts that are numbers; other texts have no body."""
 
     bodies: pa.Array
     powers: pa.Array

@@ -7,7 +7,7 @@ import os
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
-PIECE_BYTES = 1 << 20  # that are looked at, at a time
+PIECE_BYTES = 1 << 20  # that are counted at a time
 
 Check = Callable[[str, Sequence[str]], None]
 
@@ -53,10 +53,8 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
         raise TableError("Standard input can be read only once: give one '-'.", code="file")
     files: list[TableFile] = []
     for path in paths:
-        if path != STDIN and Path(path).is_dir():
-            files += [TableFile(str(inside)) for inside in _tables_in(Path(path))]
-        else:
-            files.append(TableFile(path))
+        is_folder = path != STDIN and Path(path).is_dir()
+        files += map(TableFile, _tables_in(Path(path)) if is_folder else [path])
     places = Counter(Path(file.path).resolve() for file in files)
     twice = [printable(place.name) for place, times in places.items() if times > 1]
     if twice:
@@ -65,7 +63,7 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
     return files
 
 
-def _tables_in(folder: Path) -> list[Path]:
+def _tables_in(folder: Path) -> list[str]:
     """Return the tables in a folder and those below it, but none that are hidden."""
     inside = sorted(
         path
@@ -76,23 +74,22 @@ def _tables_in(folder: Path) -> list[Path]:
     )
     if not inside:
         raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
-    return inside
+    return list(map(str, inside))
 
 
 def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
-    """Read all rows of some files with the same columns.
-
-    Returns
-    -------
-    table : pyarrow Table
-        Names of columns are unique. Words that mean a missing value are null.
-    """
+    """Read all rows of files with the same columns, whose names are unique; missing is null."""
     tables: list[pa.Table] = []
     for file in files:
         table = _without_blanks(_read_file(file, options))
         check_unique(file.name, table.column_names)
-        if tables and set(table.column_names) != set(tables[0].column_names):
-            raise _other_columns(files[0].name, tables[0], file.name, table)
+        if tables:
+            first, other = set(tables[0].column_names), set(table.column_names)
+            for names, what in ((first - other, "lacks"), (other - first, "also has")):
+                if names:
+                    problem = f"{file.name} {what} {quoted(sorted(names))}, unlike {files[0].name}."
+                    fix = "All files need the same columns."
+                    raise TableError(problem, fix, code="column", column=min(names))
         tables.append(table)
     return stacked(tables)
 
@@ -121,42 +118,40 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def stream_batches(
-    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+    file: TableFile, options: ReadOptions, names: Sequence[str], check: Check
 ) -> Iterator[pa.Table]:
-    """Read some columns of a file, a batch of rows at a time.
+    """Read some columns of a file, as far as it has them, a batch of rows at a time.
 
-    Those that are missing are left out. Text is read as these types; files that know the types of
-    their columns keep them. `check` is called with the name of the file and the names of all its
-    columns before any row is read.
+    `check` is called with the name of the file and the names of all its columns before any row is
+    read. Files of text have columns of text, as options say, and of numbers, see
+    `DelimitedText.stream`; other files have types of their own.
     """
+
+    def wanted(there: Sequence[str]) -> list[str]:
+        check(file.name, there)
+        found = set(there)
+        return [name for name in names if name in found]
+
     with file.explained():
-        for batch in _stream(file, options, types, check):
+        for batch in _stream(file, options, wanted):
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
 
 def _stream(
-    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+    file: TableFile, options: ReadOptions, wanted: Callable[[Sequence[str]], list[str]]
 ) -> Iterator[Any]:
-    def wanted(names: Sequence[str]) -> list[str]:
-        check(file.name, names)
-        there = set(names)
-        return [name for name in types if name in there]
-
     if file.format == "csv":
         text = DelimitedText(file, options)
-        wanted(text.names)
-        yield from text.stream(types)
+        yield from text.stream(wanted(text.names))
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
         columns = wanted(opened.schema_arrow.names)
-        for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
-            yield valid(batch)
+        yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
     elif file.format == "arrow stream":
         with ipc.open_stream(file.native()) as reader:
             columns = wanted(reader.schema.names)
-            for batch in reader:
-                yield valid(batch.select(columns))
+            yield from (valid(batch.select(columns)) for batch in reader)
     else:
         table = _read_file(file, options)
         yield from table.select(wanted(table.column_names)).to_batches(BATCH_ROWS)
@@ -181,14 +176,6 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
         raise TableError(problem, "Rename them.", code="column", column=repeated[0])
 
 
-def _other_columns(name: str, first: pa.Table, other: str, table: pa.Table) -> TableError:
-    missing = set(first.column_names) - set(table.column_names)
-    extra = set(table.column_names) - set(first.column_names)
-    what = f"lacks {quoted(sorted(missing))}" if missing else f"also has {quoted(sorted(extra))}"
-    problem, fix = f"{other} {what}, unlike {name}.", "All files need the same columns."
-    return TableError(problem, fix, code="column", column=min(missing or extra))
-
-
 def _without_blanks(table: pa.Table) -> pa.Table:
     """Leave out columns without name and values, which spreadsheets put at the end of tables."""
     kept = [
@@ -208,8 +195,10 @@ def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | No
     What a table takes is measured, not estimated from the size of its file: that may be compressed.
     """
     most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
-    if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
-        return False
+    if all(file.compression is None and file.format in ("csv", "json lines") for file in files):
+        n_bytes = sum(Path(file.path).stat().st_size for file in files)
+        if BYTES_PER_CELL * n_bytes <= most:  # no cell is shorter than a character
+            return False
     taken = 0.0
     for file in files:
         with file.explained():
@@ -231,28 +220,20 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
     if file.format != "csv":
         fix = "Convert it to Parquet, or allow more: --memory GB."
         raise TableError(f"{file.name} is larger than memory.", fix, code="memory")
-    text = DelimitedText(file, options)
-    types = text.first_types()
-    try:
-        with file.explained(), parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
-            for batch in text.stream(types):
-                writer.write_batch(batch, row_group_size=GROUP_ROWS)
-    except TableError as error:
-        fix = (
-            f"{error.fix} {file.name} is larger than memory, so that types were taken from its "
-            "first rows; in a Parquet file they are certain."
-        )
-        raise TableError(
-            error.problem, fix, code=error.code, column=error.column, row=error.row
-        ) from None
-    return str(copy)
-
-
-def _most_bytes(file: TableFile) -> float:
-    """Return what a file of text takes at most: no cell is shorter than a character."""
-    if file.compression is not None or file.format not in ("csv", "json lines"):
-        return float("inf")
-    return float(max(BYTES_PER_CELL, BYTES_PER_CHARACTER) * Path(file.path).stat().st_size)
+    with file.explained():
+        text = DelimitedText(file, options)
+        types = text.first_types()
+        while True:
+            try:
+                with parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
+                    for batch in text.blocks(types):
+                        writer.write_batch(batch, row_group_size=GROUP_ROWS)
+                return str(copy)
+            except pa.ArrowInvalid as error:
+                name = text.column_of(error)
+                if name is None or types[name] == pa.string():
+                    raise
+                types[name] = pa.string()  # later rows are not what the first ones promised
 
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:

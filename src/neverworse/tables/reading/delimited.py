@@ -1,11 +1,11 @@
-"""Tables as delimited text, how they are to be read, and which of their values are missing."""
+"""Delimited text (CSV), how tables are to be read, and which of their values are missing."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-from bisect import bisect_left
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,28 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from neverworse._words import count, cropped
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.files import (
-    BOMS,
-    DELIMITERS,
-    TableFile,
-    delimiter_of,
-    is_too_long,
-    signature,
-)
+from neverworse.tables.reading.files import HEAD_BYTES, NOT_UTF8, TableFile, signature
 
 # Words for missing values, in all formats: those that pandas and PyArrow write or understand.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
 )
-TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
+DELIMITERS = (",", "\t", ";", "|")
+BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
+TEXT = pa.dictionary(pa.int32(), pa.string())  # text, as it is read from CSV
 BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
 PART_BYTES = 2 << 20  # of text that becomes one part of a table in memory
-# What is looked at, before all is read, to see how numbers are written.
+# The sample that shows how numbers are written.
 HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
-SHOULD_HOLD = {"double": "numbers", "bool": "true or false", "timestamp": "dates (2026-01-31)"}
 
 Types = Mapping[str, pa.DataType]
 
@@ -80,20 +73,19 @@ class ReadOptions:
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are strings, or refer to a dictionary of strings."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(kind) for check in checks)
 
 
 def decoded(column: Any) -> Any:
-    """Return values in place of a dictionary and what refers to it."""
+    """Return a column without dictionary encoding."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def as_strings(column: Any) -> Any:
     """Return a column, or an array, as text.
 
-    Moments are in UTC: for other zones, PyArrow needs a database that not every Windows has.
+    Timestamps are in UTC: other time zones need a database that not every Windows has.
     """
     kind = column.type
     if not (pa.types.is_timestamp(kind) and kind.tz):
@@ -103,26 +95,12 @@ def as_strings(column: Any) -> Any:
 
 
 def spells_number(text: str) -> bool:
-    """Whether a text is a number."""
+    """Whether a text is a number, as Python writes it."""
     try:
         float(text)
     except ValueError:
         return False
     return "_" not in text
-
-
-def correction(text: str, decimal: str | None) -> str:
-    """Return what to do about a cell; `decimal` is the mark that a number would have."""
-    other = {".": ",", ",": "."}.get(decimal or "")
-    if other and text.count(other) == 1 and spells_number(text.replace(other, ".")):
-        return f"If {other!r} is the decimal mark of this table: --decimal {other!r}."
-    return f"Correct it; if it marks missing values: --missing {text!r}."
-
-
-def as_times(texts: Any, kind: pa.DataType) -> Any:
-    """Return text as times of the day, which PyArrow finds only beside a date."""
-    some_day = pc.binary_join_element_wise("1970-01-01T", texts, "")
-    return some_day.cast(pa.timestamp("us")).cast(kind)
 
 
 def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
@@ -132,10 +110,11 @@ def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
     """
     spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
 
-    def kept(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    def with_nulls_in(column: pa.ChunkedArray) -> pa.ChunkedArray:
         kind = column.type
         if is_text(kind) and pa.types.is_dictionary(kind):
-            return pa.chunked_array([_without_words(chunk, words) for chunk in column.chunks], kind)
+            chunks = [_missing_codes(chunk, words) for chunk in column.chunks]
+            return pa.chunked_array(chunks, kind)
         if is_text(kind):
             found = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(words, kind))
         elif spelled and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -144,10 +123,11 @@ def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
             return column
         return pc.if_else(found, pa.scalar(None, kind), column) if pc.any(found).as_py() else column
 
-    return pa.Table.from_arrays([kept(column) for column in table.columns], schema=table.schema)
+    columns = [with_nulls_in(column) for column in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _without_words(chunk: pa.DictionaryArray, words: Sequence[str]) -> pa.DictionaryArray:
+def _missing_codes(chunk: pa.DictionaryArray, words: Sequence[str]) -> pa.DictionaryArray:
     texts, codes = chunk.dictionary, chunk.indices
     found = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(words, texts.type))
     if not pc.any(found).as_py():
@@ -157,38 +137,68 @@ def _without_words(chunk: pa.DictionaryArray, words: Sequence[str]) -> pa.Dictio
 
 
 class DelimitedText:
-    """A file of delimited text: what is in its first line, and its rows."""
+    """A file of delimited text; errors of PyArrow are left to `TableFile.explained`."""
 
     def __init__(self, file: TableFile, options: ReadOptions) -> None:
         self.file, self.options = file, options
 
     def read(self) -> pa.Table:
         """Read all rows; the type of a column is found from all of its values."""
-        names = self.names
-        convert = self._conversion({n: TEXT for n in self.options.text if n in names})
+        convert = self._conversion({n: TEXT for n in self.options.text if n in self.names})
         convert.auto_dict_encode = True
         read, parse = self._reading(PART_BYTES), arrow_csv.ParseOptions(delimiter=self.delimiter)
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
-        # Line breaks between quotes are slower to allow for, so only the second try does.
-        for parse.newlines_in_values in (False, True):
-            try:
-                table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
-            except pa.ArrowInvalid as error:
-                wrong = error
-                continue
-            if any("binary" in str(kind) for kind in table.schema.types):
-                raise self.file.not_decoded()
-            return table
-        raise self._explained(wrong)
-
-    def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read some columns, of known types, a block of rows at a time."""
-        wanted = {name: kind for name, kind in types.items() if name in self.names}
         try:
-            yield from self._blocks(wanted)
-        except pa.ArrowInvalid as error:
-            raise self._wrong_value(wanted) or self._explained(error) from None
+            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+        except pa.ArrowInvalid:  # perhaps because of line breaks between quotes, which are slower
+            parse.newlines_in_values = True
+            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+        if any("binary" in str(kind) for kind in table.schema.types):
+            raise self.file.error(*NOT_UTF8)
+        return table
+
+    def stream(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns, a block of rows at a time: as text where options say so, or numbers.
+
+        From the first block on that has something else than numbers, all columns are text: what
+        is wrong with it is for those to say who know what it should be.
+        """
+        types = {n: TEXT if n in self.options.text else pa.float64() for n in names}
+        n_done = 0
+        try:
+            for block in self.blocks(types):
+                yield block
+                n_done += block.num_rows
+        except pa.ArrowInvalid:
+            for block in self.blocks(dict.fromkeys(types, TEXT)):
+                if n_done < block.num_rows:
+                    yield block.slice(n_done)
+                n_done = max(0, n_done - block.num_rows)
+
+    def blocks(self, types: Types) -> Iterator[pa.RecordBatch]:
+        """Read some columns, as these types, a block of rows at a time."""
+        with self._open(types) as reader:
+            yield from reader
+
+    def first_types(self) -> dict[str, pa.DataType]:
+        """Return the types of all columns, as far as the first rows tell.
+
+        Whole numbers may get decimals later, and a column that is empty at first may be anything.
+        """
+        with self._open({}) as reader:
+            schema = reader.schema
+        types = {}
+        for field in schema:
+            kind = pa.float64() if pa.types.is_integer(field.type) else field.type
+            text = field.name in self.options.text or pa.types.is_null(kind)
+            types[field.name] = pa.string() if text else kind
+        return types
+
+    def column_of(self, error: pa.ArrowInvalid) -> str | None:
+        """Return the column that PyArrow could not convert, which only its words tell."""
+        found = re.search(r"In CSV column #(\d+)", str(error))
+        return self.names[int(found[1])] if found else None
 
     def some_rows(self) -> pa.Table:
         """Return rows from the beginning and from places all over, as text.
@@ -213,20 +223,6 @@ class DelimitedText:
         except (pa.ArrowException, UnicodeError):
             return pa.table({})
 
-    def first_types(self) -> dict[str, pa.DataType]:
-        """Return the types of all columns, as far as the first rows tell.
-
-        Whole numbers may get decimals later, and a column that is empty at first may be anything.
-        """
-        with self.file.explained(), self._open({}) as reader:
-            schema = reader.schema
-        types = {}
-        for field in schema:
-            kind = pa.float64() if pa.types.is_integer(field.type) else field.type
-            text = field.name in self.options.text or pa.types.is_null(kind)
-            types[field.name] = pa.string() if text else kind
-        return types
-
     @cached_property
     def delimiter(self) -> str:
         return self.options.delimiter or delimiter_of(self._first_lines)
@@ -241,88 +237,6 @@ class DelimitedText:
         if first is None:
             raise self.file.empty()
         return first
-
-    def _wrong_value(self, types: Types) -> TableError | None:
-        """Say which value is not of the type of its column, which PyArrow says only in words."""
-        n_rows = 0
-        try:
-            for block in self._blocks(dict.fromkeys(types, pa.string())):
-                texts = with_nulls(pa.Table.from_batches([block]), self.options.words)
-                for name, kind in types.items():
-                    cells = pc.utf8_trim_whitespace(texts.column(name).combine_chunks())
-                    if not is_text(kind) and self._cast(cells, kind) is None:
-                        return self._wrong_cell(name, kind, cells, n_rows)
-                n_rows += texts.num_rows
-        except pa.ArrowInvalid as error:
-            return self._explained(error)
-        return None
-
-    def _cast(self, texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
-        """Return text as another type, or nothing if some of it is not."""
-        if pa.types.is_floating(kind) and self.options.decimal == ",":
-            texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
-        try:
-            return as_times(texts, kind) if pa.types.is_time(kind) else texts.cast(kind)
-        except pa.ArrowInvalid:
-            return None
-
-    def _wrong_cell(
-        self, name: str, kind: pa.DataType, texts: pa.Array, n_before: int
-    ) -> TableError:
-        def fails(row: int) -> bool:  # or one before it
-            return self._cast(texts.slice(0, row + 1), kind) is None
-
-        row = bisect_left(range(len(texts)), True, key=fails)
-        value, what = cropped(str(texts[row])), str(kind).partition("[")[0]
-        return TableError(
-            f"Column {name!r} of {self.file.name} should hold {SHOULD_HOLD.get(what, what)}, but "
-            f"has {value!r}",
-            correction(value, self.options.decimal if pa.types.is_floating(kind) else None),
-            column=name,
-            row=n_before + row,
-        )
-
-    def _explained(self, error: pa.ArrowInvalid) -> TableError:
-        """Return what PyArrow complains about, in other words."""
-        if "UTF8" in str(error):
-            return self.file.not_decoded()
-        if is_too_long(error):
-            return self.file.too_long()
-        first = str(error).strip().splitlines()[0]
-        return self._wrong_width() or self.file.error(f"cannot be read as CSV: {first}")
-
-    def _wrong_width(self) -> TableError | None:
-        """Say which line has more or fewer cells than the header.
-
-        PyArrow tells lines apart in threads, which do not know their numbers.
-        """
-        line = 1
-        with io.TextIOWrapper(self.file.stream(), self._encoding, "replace", newline="") as text:
-            rows = csv.reader(text, delimiter=self.delimiter)
-            try:
-                for row in rows:
-                    if row and line > 1 and len(row) != len(self.names):
-                        break
-                    line = rows.line_num + 1
-                else:
-                    return None
-            except csv.Error:
-                return None
-        other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in self.names))
-        hint = f" Perhaps the delimiter is wrong: --delimiter {other}." if other else ""
-        fix = "Put quotes around cells that contain the delimiter."
-        if len(row) < len(self.names):
-            fix = "Add the cells that are missing; they may be empty."
-        return TableError(
-            f"{self.file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
-            f"{len(self.names)}.",
-            f"{fix}{hint}",
-            code="file",
-        )
-
-    def _blocks(self, types: Types) -> Iterator[pa.RecordBatch]:
-        with self._open(types) as reader:
-            yield from reader
 
     def _open(self, types: Types) -> Any:
         convert = self._conversion(types)
@@ -350,7 +264,7 @@ class DelimitedText:
         try:
             return decoder.decode(self.file.head, final=False).removeprefix("\ufeff")
         except UnicodeError:
-            raise self.file.not_decoded() from None
+            raise self.file.error(*NOT_UTF8) from None
 
     @cached_property
     def _encoding(self) -> str:
@@ -367,3 +281,24 @@ class DelimitedText:
                 "for example --encoding utf-16.",
             )
         return known or "utf-8"
+
+
+def delimiter_of(text: str) -> str:
+    """Return what separates the columns: what splits the first lines into as many parts each."""
+    lines = text.splitlines()[:50]
+    if len(text) >= HEAD_BYTES // 4 and len(lines) > 1:
+        lines = lines[:-1]  # perhaps cut off
+
+    def vote(delimiter: str) -> tuple[float, int]:
+        """Return the share of lines with as many columns as the first, and that number."""
+        try:
+            rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+            widths = [len(row) for row in rows if row]
+        except csv.Error:
+            return 0.0, 0
+        if not widths or widths[0] < 2:
+            return 0.0, 1
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    best = max(DELIMITERS, key=vote)
+    return best if vote(best)[1] > 1 else ","

@@ -28,10 +28,7 @@ _STRING = re.compile(rb'"(?:[^"\\\n\r]|\\[^\n\r])*"')
 
 @dataclass(frozen=True)
 class StoredTable:
-    """Rows of Parquet files with the same columns, as much of a PyArrow table as is needed.
-
-    Columns and batches of rows are read when they are needed.
-    """
+    """Parquet files with the same columns as a table; columns and batches are read when needed."""
 
     files: tuple[File, ...]
     column_names: list[str]  # of all columns that are in use
@@ -40,7 +37,7 @@ class StoredTable:
 
     @classmethod
     def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
-        """Look at files, which must have the same columns and types."""
+        """Open files, which must have the same columns and types."""
         try:
             files = tuple(File.look_at(path) for path in paths)
         except ValueError as error:
@@ -86,10 +83,7 @@ class StoredTable:
         ]
 
     def batches(self, chosen: Sequence[int] | None = None) -> Iterator[pa.Table]:
-        """Read batches of rows, by their numbers in increasing order, or all of them.
-
-        Row groups without any of them are not touched.
-        """
+        """Read some batches of rows, in increasing order, or all of them."""
         wanted = set(range(len(self.sizes())) if chosen is None else chosen)
         first = 0  # of the row group, among all batches
         for file in self.files:
@@ -139,16 +133,15 @@ def read_json(file: TableFile) -> pa.Table:
             f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
             "Give rows of plain values, such as {'age': 31}.",
         )
-    not_rows = file.error(
-        "does not have one row per line, such as {'age': 31}.",
-        "From pandas: to_json(orient='records', lines=True).",
-    )
-    if file.head.lstrip().startswith(b"["):
-        raise not_rows
-    options = arrow_json.ReadOptions(block_size=JSON_BYTES)
-    table = valid(arrow_json.read_json(pa.BufferReader(content), options))
-    if all(pa.types.is_nested(kind) for kind in table.schema.types):
-        raise not_rows
+    table = None
+    if not file.head.lstrip().startswith(b"["):
+        options = arrow_json.ReadOptions(block_size=JSON_BYTES)
+        table = valid(arrow_json.read_json(pa.BufferReader(content), options))
+    if table is None or all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise file.error(
+            "does not have one row per line, such as {'age': 31}.",
+            "From pandas: to_json(orient='records', lines=True).",
+        )
     return table
 
 
@@ -165,38 +158,30 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
             book = CalamineWorkbook.from_path(Path(source))
         else:
             book = CalamineWorkbook.from_filelike(source)
-        rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
+        sheet = book.sheet_names[0] if options.sheet is None else options.sheet
+        if sheet not in book.sheet_names:
+            raise file.error(f"has no sheet {sheet!r}.", nearest(sheet, book.sheet_names))
+        rows = book.get_sheet_by_name(sheet).to_python()
     except PasswordError:
         raise file.error("is protected by a password.", "Save it without one.") from None
     except CalamineError as error:
         raise file.error(f"cannot be read as a workbook: {error}.") from None
     if not rows:
         raise file.error("has an empty sheet.", "Name another: --sheet NAME.")
+    columns = [_column(list(cells), options.words) for cells in zip(*rows[1:], strict=True)]
     names = [_text(cell) for cell in rows[0]]
-    missing = set(options.words)
-    columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
-    return pa.Table.from_arrays(columns, names=names)
+    return pa.Table.from_arrays(columns or [pa.nulls(0)] * len(names), names=names)
 
 
-def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
-    if options.sheet is None:
-        return sheets[0]
-    if options.sheet not in sheets:
-        raise file.error(f"has no sheet {options.sheet!r}.", nearest(options.sheet, sheets))
-    return options.sheet
-
-
-def _column(cells: list[Any], missing: set[str]) -> pa.Array:
+def _column(cells: list[Any], missing: Sequence[str]) -> pa.Array:
     """Return cells as an array of one type: that of all of them, or text."""
     values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     kinds = {type(value) for value in values if value is not None}
-    if kinds and kinds <= {int, float}:
-        return pa.array(values, pa.float64())
     if kinds == {dt.date, dt.datetime}:
         values = [v if v is None else dt.datetime.fromisoformat(str(v)) for v in values]
-    elif len(kinds) > 1:
+    elif len(kinds) > 1 and kinds != {int, float}:
         values = [None if value is None else _text(value) for value in values]
-    return pa.array(values)
+    return pa.array(values, pa.float64() if kinds and kinds <= {int, float} else None)
 
 
 def _text(value: Any) -> str:
