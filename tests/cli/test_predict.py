@@ -139,7 +139,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
     ("arguments", "code", "said"),
     [
         ("none.skops patients.csv", 5, "There is no file"),
-        ("results patients.csv", 5, "is a folder. Give a file, for example model.skops in it."),
+        ("results patients.csv", 5, "There is no file results. Give the model.skops of a fit."),
         ("patients.csv patients.csv", 5, "is not a model file, which is a zip archive."),
         ("pickle patients.csv", 5, "is a pickle (of pickle or joblib)."),
         ("truncated patients.csv", 5, "truncated"),

@@ -38,6 +38,7 @@ MAX_BYTES = 4 * 2**30  # bytes of all members, unpacked
 FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
 WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
+DAMAGED = f"it is damaged, or changed since it was written. {AGAIN}"
 PICKLE = b"\x80"  # followed by the version of the protocol
 
 
@@ -118,9 +119,9 @@ def save_model(
         ...
     neverworse.tables._errors.ModelFileError: ...
     """
-    name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
-    with refusing(name, f"{name}: skops cannot write its contents, or cannot read them back."):
+    otherwise = "skops cannot write its contents, or cannot read them back."
+    with refusing(f"This {type(model).__name__} cannot be saved", otherwise):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         members = _canonical(tree, members)
@@ -171,30 +172,27 @@ def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
 
 
 def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
-    contents = read_file(path)
-    refused = f"{path} is refused"
-    damaged = f"{path} is damaged: it was cut off, or changed since it was written. {AGAIN}"
-    with refusing(refused, damaged):
-        members = unzipped(contents)
-    if SCHEMA not in members:
-        raise ModelFileError(f"{path} is a zip archive, but not a model of skops. {WITH_SKOPS}")
-    if ours and FACTS not in members:
-        raise ModelFileError(
-            f"{path} was not written by neverworse, so it is unknown which tables it is for. "
-            "Give the model.skops that neverworse fit wrote."
-        )
+    if not path.is_file():
+        raise ModelFileError(f"There is no file {path}. Give the model.skops of a fit.")
     _skops()
     facts: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
-    unknown = f"it does not describe a model. {WITH_SKOPS}"
-    if FACTS in members:
-        with refusing(refused, f"{refused}: its {FACTS} is not what neverworse writes. {AGAIN}"):
+    what = f"{path} is refused"
+    with refusing(what, DAMAGED):
+        contents = _zip_archive(path)
+        members = unzipped(contents)
+        if SCHEMA not in members:
+            raise ModelFileError(f"it is a zip archive, but not a model of skops. {WITH_SKOPS}")
+        if ours and FACTS not in members:
+            raise ModelFileError(
+                "it was not written by neverworse, so it is unknown which tables it is for. Give "
+                "the model.skops that neverworse fit wrote."
+            )
+        if FACTS in members:
             document = _unsealed(members)
             facts, notes = document["facts"], _notes(document)
-            writer = document["neverworse"]
-        refused = f"{path}, written by neverworse {writer}, is refused"
-        unknown = f"this neverworse {__version__} cannot open what it describes. {AGAIN}"
-    with refusing(refused, f"{refused}: {unknown}"):
+            what = f"{path}, written by neverworse {document['neverworse']}, is refused"
+    with refusing(what, f"neverworse {__version__} cannot open what it describes. {AGAIN}"):
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         model = _build(tree, members, compiled)
         if not hasattr(model, "predict"):
@@ -204,7 +202,7 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
 
 @contextmanager
 def refusing(what: str, otherwise: str) -> Iterator[None]:
-    """Turn every error into a `ModelFileError`, with `otherwise` for what was none.
+    """Turn every error into a `ModelFileError`, with `otherwise` as the reason if it is another.
 
     Every one, as a file that somebody made up can bring zip, JSON, NumPy and scikit-learn to raise
     anything.
@@ -214,7 +212,7 @@ def refusing(what: str, otherwise: str) -> Iterator[None]:
     except ModelFileError as error:
         raise ModelFileError(f"{what}: {error}") from None
     except Exception as error:
-        raise ModelFileError(otherwise) from error
+        raise ModelFileError(f"{what}: {otherwise}") from error
 
 
 def _skops() -> ModuleType:
@@ -253,15 +251,12 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
     if protocol > PROTOCOL:
         raise ModelFileError("it was written by a newer skops. Run: pip install --upgrade skops")
     files = {node["file"] for node in nodes_with_file(tree)}
-    if not files <= members.keys():
-        raise ModelFileError(f"a part of it is missing. {AGAIN}")
     # NumPy opens other formats as well, one of which is a zip archive of any size.
-    if not all(members[name].startswith(ARRAY) for name in files):
-        raise ModelFileError(f"a part of it is not an array. {AGAIN}")
+    if not all(members.get(name, b"").startswith(ARRAY) for name in files):
+        raise ModelFileError(f"a part of it is missing, or is not an array. {AGAIN}")
     # skops reads what was checked, and nothing else that the file may contain.
-    archive = zipped(
-        {SCHEMA: json.dumps(tree).encode()} | {name: members[name] for name in sorted(files)}
-    )
+    arrays = {name: members[name] for name in sorted(files)}
+    archive = zipped({SCHEMA: json.dumps(tree).encode()} | arrays)
     skops = _skops()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other versions of scikit-learn: a note says so once
@@ -288,19 +283,10 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
         )
     seal = document.pop("seal")
     found = {name: _sha256(data) for name, data in members.items() if name != FACTS}
-    changed = sorted(
-        name
-        for name in found.keys() | document["members"].keys()
-        if found.get(name) != document["members"].get(name)
-    )
-    if seal != _seal(document):
-        changed.append(FACTS)
-    if changed:
-        raise ModelFileError(f"{quoted(changed)} changed after the model was saved. {AGAIN}")
-    facts = document["facts"]
-    no_features = facts.get("no_features", []) if isinstance(facts, dict) else None
-    if not (isinstance(no_features, list) and all(isinstance(name, str) for name in no_features)):
-        raise ModelFileError(f"its facts are malformed. {AGAIN}")
+    no_features = document["facts"].get("no_features", [])
+    is_whole = found == document["members"] and seal == _seal(document)
+    if not is_whole or not all(isinstance(name, str) for name in no_features):
+        raise ModelFileError(DAMAGED)
     return document
 
 
@@ -324,52 +310,38 @@ def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
-def read_file(path: Path) -> bytes:
-    """Return the contents of a file that may be a zip archive."""
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a folder. Give a file, for example model.skops in it.")
-    if not path.is_file():
-        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
+def _zip_archive(path: Path) -> bytes:
+    """Return the contents of a file that begins as a zip archive, and is not too large."""
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(
-            f"{path} is larger than {MAX_BYTES // 2**30} GiB, too large for a model."
-        )
+        raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB, too large for a model.")
     contents = path.read_bytes()
     if contents.startswith(PICKLE):
         raise ModelFileError(
-            f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "
-            f"not opened. {WITH_SKOPS}"
+            "it is a pickle (of pickle or joblib). Opening it could run any code, so it was not "
+            f"opened. {WITH_SKOPS}"
         )
     if not contents.startswith(b"PK"):
-        raise ModelFileError(f"{path} is not a model file, which is a zip archive. {WITH_SKOPS}")
+        raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
     return contents
 
 
 def unzipped(contents: bytes) -> dict[str, bytes]:
-    """Return the members of an archive by name, if they are few and small enough."""
+    """Return the members of an archive by name, if they are as skops writes them."""
     with ZipFile(io.BytesIO(contents)) as archive:
         members = archive.infolist()
-        names = [member.filename for member in members]
-        if len(set(names)) < len(names):
-            raise ModelFileError("two of its members have the same name, which skops never writes.")
+        if len({member.filename for member in members}) < len(members):
+            raise ModelFileError("two of its members have the same name.")
         for member in members:
-            _check_member(member)
+            name, size = member.filename, member.file_size
+            # Other methods unpack all of a member at once, however large it turns out to be.
+            is_known = member.compress_type in (ZIP_STORED, ZIP_DEFLATED)
+            if not name.isprintable() or {"/", "\\", ":"} & set(name) or not is_known:
+                raise ModelFileError("its members are not named or compressed as skops does it.")
+            if size > FREE_BYTES and size > MAX_RATIO * member.compress_size:
+                raise ModelFileError(f"{name} would unpack to {size >> 20:,} MiB: an attack.")
         if sum(member.file_size for member in members) > MAX_BYTES:
             raise ModelFileError(f"unpacked, it is larger than {MAX_BYTES // 2**30} GiB.")
         return {member.filename: archive.read(member) for member in members}
-
-
-def _check_member(member: ZipInfo) -> None:
-    if not member.filename.isprintable() or {"/", "\\", ":"} & set(member.filename):
-        raise ModelFileError("a member has a path for a name, which skops never writes.")
-    # The other methods unpack all of a member at once, however large it turns out to be.
-    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise ModelFileError(f"{member.filename} is compressed in a way that skops does not use.")
-    if member.file_size > FREE_BYTES and member.file_size > MAX_RATIO * member.compress_size:
-        raise ModelFileError(
-            f"{member.filename} would unpack to {member.file_size / 2**20:,.0f} MiB from "
-            f"{member.compress_size / 2**20:,.1f}, which looks like an attack."
-        )
 
 
 def zipped(members: dict[str, bytes]) -> bytes:

@@ -19,7 +19,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
-from neverworse._typing import AnyArray
 from neverworse._words import cropped
 from neverworse.tables._errors import ModelFileError
 
@@ -43,26 +42,6 @@ PARTS = frozenset(
         ),
     }
 )
-# Where the models of scikit-learn are that predict in NumPy, which checks every index, or leave the
-# predicting to others. Whatever is elsewhere (trees, neighbours, kernel machines, clusters, words)
-# may run compiled code that follows the indices and lengths in the file without looking: numbers
-# that somebody made up crash the process, or worse.
-PLAIN = tuple(
-    f"sklearn.{name}."
-    for name in (
-        *("base", "calibration", "compose", "cross_decomposition", "decomposition._fastica"),
-        *("decomposition._factor_analysis", "decomposition._incremental_pca"),
-        *("decomposition._kernel_pca", "decomposition._pca", "decomposition._truncated_svd"),
-        *("discriminant_analysis", "dummy", "ensemble._bagging", "ensemble._stacking"),
-        *("ensemble._voting", "ensemble._weight_boosting", "feature_selection", "frozen"),
-        *("gaussian_process", "impute", "isotonic", "kernel_approximation", "linear_model"),
-        *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
-        *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
-        *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
-        "utils._metadata_requests",
-    )
-)
-LINEAR = frozenset({"sklearn.svm._classes.LinearSVC", "sklearn.svm._classes.LinearSVR"})
 # Compiled parts that skops leaves to its users to judge.
 COMPILED = frozenset(
     {
@@ -73,13 +52,35 @@ COMPILED = frozenset(
         "sklearn.tree._tree.Tree",
     }
 )
+# Where the models of scikit-learn are that predict in NumPy, which checks every index, or leave the
+# predicting to others. Whatever is elsewhere (trees, neighbours, kernel machines, clusters, words)
+# may run compiled code that follows the indices and lengths in the file without looking: numbers
+# that somebody made up crash the process, or worse.
+PLAIN = (
+    *("numpy.", "neverworse.", "sklearn.svm._classes.Linear"),
+    *(
+        f"sklearn.{name}."
+        for name in (
+            *("base", "calibration", "compose", "cross_decomposition", "decomposition._fastica"),
+            *("decomposition._factor_analysis", "decomposition._incremental_pca"),
+            *("decomposition._kernel_pca", "decomposition._pca", "decomposition._truncated_svd"),
+            *("discriminant_analysis", "dummy", "ensemble._bagging", "ensemble._stacking"),
+            *("ensemble._voting", "ensemble._weight_boosting", "feature_selection", "frozen"),
+            *("gaussian_process", "impute", "isotonic", "kernel_approximation", "linear_model"),
+            *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
+            *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
+            *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
+            "utils._metadata_requests",
+        )
+    ),
+)
 SCALARS = frozenset(f"numpy.{scalar.__name__}" for scalar in np.sctypeDict.values())
 KEYS = frozenset({"builtins.float", "builtins.int", "builtins.str"}) | {
     f"numpy.{scalar.__name__}"
     for scalar in np.sctypeDict.values()
     if issubclass(scalar, np.integer | np.floating | np.str_)
 }
-# Which types a loader may make, besides objects.
+# The types that a loader may make, besides objects.
 LOADERS: dict[str, frozenset[str]] = {
     "DTypeNode": frozenset({"numpy.dtype"}),
     "DictNode": frozenset(
@@ -89,16 +90,15 @@ LOADERS: dict[str, frozenset[str]] = {
     "ListNode": frozenset({"builtins.list"}),
     "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
     "NdArrayNode": SCALARS | {"numpy.ndarray"},
+    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
+    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
     "SetNode": frozenset({"builtins.set"}),
     "SliceNode": frozenset({"builtins.slice"}),
+    "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
     "TupleNode": frozenset({"builtins.tuple"}),
     "TypeNode": SCALARS | {f"builtins.{one}" for one in ("bool", "float", "int", "str")},
 }
-COMPILED_LOADERS: dict[str, frozenset[str]] = {
-    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
-    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
-    "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
-}
+COMPILED_LOADERS = ("RandomGeneratorNode", "RandomStateNode", "TreeNode")
 # Of these, skops has lists of its own. Not from neverworse, whose functions and classes would
 # otherwise pass as a function because they are trusted as objects.
 FROM = {
@@ -172,31 +172,27 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
     full = f"{module}.{name}"
     shown = cropped(full, 200)
-    if not compiled and (loader in COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
+    if loader == "ObjectNode":
+        is_allowed = full.startswith("sklearn.") or is_trusted(full, compiled=True)
+        is_compiled = not full.startswith(PLAIN)
+    else:
+        is_allowed = full in LOADERS.get(loader, ()) or full.startswith(FROM.get(loader, ()))
+        is_compiled = loader in COMPILED_LOADERS
+    if not is_allowed or not name.isidentifier():
+        raise ModelFileError(
+            f"it contains {shown} ({cropped(loader)}), which is not on the list of what models "
+            "need. Use estimators of scikit-learn and neverworse only."
+        )
+    if is_compiled and not compiled:
         raise ModelFileError(
             f"it contains {shown}, compiled code that a malicious file can crash. If you made the "
             "file, or know who did, accept it with --trust-compiled (in Python: compiled=True). "
             "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )
-    known = (LOADERS | COMPILED_LOADERS).get(loader, frozenset())
-    if loader == "ObjectNode":
-        allowed = full.startswith("sklearn.") or is_trusted(full, compiled=True)
-    else:
-        allowed = full in known or full.startswith(FROM.get(loader, ()))
-    if not allowed or not name.isidentifier():
-        raise ModelFileError(
-            f"it contains {shown} ({cropped(loader)}), which is not on the list of what models "
-            "need. Use estimators of scikit-learn and neverworse only."
-        )
     if loader == "DictNode":
         _check_dict(node)
     elif loader == "ObjectNode" and full not in COMPILED:
         _check_attributes(node.get("content"))
-
-
-def _blind(full: str) -> bool:
-    """Whether it may follow indices of the file without looking."""
-    return full.startswith("sklearn.") and not (full.startswith(PLAIN) or full in LINEAR)
 
 
 def _check_attributes(content: Any) -> None:
@@ -213,11 +209,8 @@ def _check_attributes(content: Any) -> None:
 
 def _check_dict(node: dict[str, Any]) -> None:
     """Refuse dicts whose keys would come back as others: skops writes them as text."""
-    try:
-        content, types = node["content"], node["key_types"]["content"]
-        names = {f"{one['__module__']}.{one['__class__']}" for one in types}
-    except (KeyError, TypeError):
-        raise ModelFileError("the description of a dict is malformed.") from None
+    content, types = node["content"], node["key_types"]["content"]
+    names = {f"{one['__module__']}.{one['__class__']}" for one in types}
     if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
         raise ModelFileError(
             "it contains a dict that would be changed by saving it, as its keys are not all "
@@ -246,10 +239,10 @@ def check_encoders(model: Any) -> None:
     for part in _parts(model):
         if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
             try:
-                agrees = all(_fits(*feature) for feature in _features(part))
+                is_consistent = _is_consistent(part)
             except (AttributeError, IndexError, TypeError, ValueError):
-                agrees = False
-            if not agrees:
+                is_consistent = False
+            if not is_consistent:
                 raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
 
 
@@ -273,36 +266,32 @@ def _parts(model: Any) -> Iterator[Any]:
             waiting += getattr(part, "__dict__", {}).values()
 
 
-def _features(encoder: OneHotEncoder) -> Iterator[tuple[Any, ...]]:
-    """Return levels, number of columns, dropped, rare and grouped levels of each feature."""
+def _is_consistent(encoder: OneHotEncoder) -> bool:
+    """Whether every level is found, and has a place among the columns of its feature."""
     none = [None] * len(encoder.categories_)
     dropped = encoder._drop_idx_after_grouping
-    grouped = encoder._infrequent_enabled
-    return zip(
-        encoder.categories_,
-        encoder._n_features_outs,
-        none if dropped is None else dropped,
-        encoder._infrequent_indices if grouped else none,
-        encoder._default_to_infrequent_mappings if grouped else none,
-        strict=True,
-    )
-
-
-def _fits(levels: AnyArray, n_columns: Any, dropped: Any, rare: Any, groups: Any) -> bool:
-    """Whether every level of a feature is found, and has a place among its columns."""
-    # Numbers are searched for, so they must be in order; words are looked up.
-    numbers = np.array([level for level in levels.tolist() if isinstance(level, int | float)], "f8")
-    ordered = not np.isnan(numbers[:-1]).any() and not (np.diff(numbers) <= 0.0).any()
-    places = np.arange(len(levels)) if groups is None else groups
-    if dropped is not None:
-        places = places[places != index(dropped)]
-        places = places - (places > index(dropped))
-    used = np.unique(places)
-    if groups is not None and (len(groups) != len(levels) or not np.take(groups, rare).size):
-        return False
-    return (
-        (levels.ndim == 1 and levels.dtype.kind in "biufOUS" and ordered)
-        and (type(n_columns) is int and n_columns == len(used))
-        and (used.dtype.kind in "iu" and np.array_equal(used, np.arange(len(used))))
-        and (rare is None) == (groups is None)
-    )
+    groups = encoder._default_to_infrequent_mappings if encoder._infrequent_enabled else none
+    infrequent = encoder._infrequent_indices if encoder._infrequent_enabled else none
+    dropped = none if dropped is None else dropped
+    parts = (encoder.categories_, encoder._n_features_outs, dropped, groups, infrequent)
+    for levels, n_columns, drop, group, rare in zip(*parts, strict=True):
+        # Numbers are searched for, so they must be in order; words are looked up.
+        ordered = np.array([one for one in levels.tolist() if isinstance(one, int | float)], "f8")
+        if np.isnan(ordered[:-1]).any() or (np.diff(ordered) <= 0.0).any():
+            return False
+        if levels.ndim != 1 or levels.dtype.kind not in "biufOUS":
+            return False
+        if (group is None) != (rare is None):
+            return False
+        if group is not None and (len(group) != len(levels) or not np.take(group, rare).size):
+            return False
+        places = np.arange(len(levels)) if group is None else group
+        if drop is not None:
+            places = places[places != index(drop)]
+            places = places - (places > index(drop))
+        used = np.unique(places)
+        if used.dtype.kind not in "iu" or not np.array_equal(used, np.arange(len(used))):
+            return False
+        if type(n_columns) is not int or n_columns != len(used):
+            return False
+    return True
