@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -178,7 +179,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
         features = np.zeros((table.num_rows, len(self.feature_columns_)))
-        readings = {name: from_entry(name, self.plan_[name]) for name in self.used_names}
+        readings = {
+            name: replace(from_entry(name, self.plan_[name]), native=self.types_[name])
+            for name in self.used_names
+        }
 
         def fill(start: int, batch: pa.RecordBatch) -> None:
             self._fill(batch, readings, start, features)
@@ -297,13 +301,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
         for name in (*self.number_names_, *self.date_names_):
-            data, native = pa.chunked_array([batch.column(name)]), self.types_[name]
+            data, reading = pa.chunked_array([batch.column(name)]), readings[name]
             if name not in self.parts_:
-                yield name, numbers(name, data, readings[name], native=native, first_row=start)
+                yield name, numbers(name, data, reading, start)
                 continue
-            stamps, codes = distinct_days(
-                name, data, readings[name], native=native, first_row=start
-            )
+            stamps, codes = distinct_days(name, data, reading, start)
             for part in self.parts_[name]:
                 yield name, date_part(stamps, part)[codes]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import Mask, Vector
+from neverworse._typing import AnyArray, Mask, Vector
 
 SPACES = "[\u00a0\u2007\u2009\u202f]"  # that do not break: all count as a space
 CURRENCIES = (
@@ -55,6 +55,8 @@ ORDERS = {
     for fields in (("day", "month", "year"), ("month", "day", "year"), ("year", "month", "day"))
     for mark in "./- "
 }
+WORDS = {"category": "categories", "date": "dates", "yes/no": "yes/no", "drop": "dropped"}
+NATIVE_WORDS = {"bool": "true/false", "time": "times of day", "duration": "durations"}
 ALLOWED: dict[str, tuple[Any, ...]] = {
     "kind": KINDS,
     "decimal": (".", ","),
@@ -74,6 +76,7 @@ class Reading:
     unit: str = ""  # before or behind every number
     parentheses: bool = False  # whether a number in parentheses is negative
     order: str = ""  # of a date, such as "day.month.year"; as in ISO 8601 if empty
+    native: str = ""  # the type that the column had when the model was fitted, if it was not text
 
     def __post_init__(self) -> None:
         for key, allowed in ALLOWED.items():
@@ -85,19 +88,16 @@ class Reading:
 
     @property
     def words(self) -> str:
-        names = {"category": "categories", "drop": "dropped", "date": f"dates {self.order}"}
-        if self.kind != "number":
-            return names.get(self.kind, self.kind).rstrip()
-        words = ["numbers"]
-        if self.unit:
-            words = ["percent" if self.unit == "%" else f"numbers in {self.unit}"]
-        if self.thousands:
-            words.append(f"thousands '{self.thousands}'")
-        if self.decimal == ",":
-            words.append("decimal ','")
-        if self.parentheses:
-            words.append("(1) is -1")
-        return ", ".join(words)
+        if self.kind != "number" or self._native in NATIVE_WORDS:
+            return NATIVE_WORDS.get(self._native) or f"{WORDS[self.kind]} {self.order}".rstrip()
+        parts = {
+            "percent" if self.unit == "%" else f"numbers in {self.unit}": self.unit,
+            "numbers": not self.unit,
+            f"thousands '{self.thousands}'": self.thousands,
+            "decimal ','": self.decimal == ",",
+            "(1) is -1": self.parentheses,
+        }
+        return ", ".join(part for part, applies in parts.items() if applies)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the plain reading of this kind."""
@@ -107,6 +107,8 @@ class Reading:
     def parse(self, values: pa.Array) -> Vector:
         """Return numbers, or days since 1970, of strings; NaN for those not written in this way."""
         values = normalised(values)
+        if self._native in ("bool", "time") or "tz=" in self.native:
+            return self._parse_native(values)
         if self.kind == "yes/no":
             lower = pc.utf8_lower(values)
             yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in (YES, NO))
@@ -115,40 +117,40 @@ class Reading:
             return days(with_numbered_months(values), self.order)
         if self.kind == "date":
             with contextlib.suppress(pa.ArrowInvalid):  # faster, and as in ISO 8601
-                return np.asarray(values.cast(pa.timestamp("us")).cast(pa.int64())) / US_PER_DAY
+                return _microseconds(values, pa.timestamp("us")) / US_PER_DAY
             return days(values, "year-month-day")
         found = Numbers.find(values)
         fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
+    @property
+    def _native(self) -> str:
+        """The native type without its unit and size."""
+        return self.native.partition("[")[0].rstrip("3264")
+
+    def _parse_native(self, texts: pa.Array) -> Vector:
+        """Parse booleans, times of day (in seconds) and dates with a time zone as PyArrow does."""
+        try:
+            if self._native == "bool":
+                return np.asarray(texts.cast(pa.bool_()).cast(pa.float64()))
+            if self._native == "time":
+                moments = pc.binary_join_element_wise("1970-01-01T", texts, "")
+                return _microseconds(moments, pa.timestamp("us")) / 1e6
+            unit = "ns" if self.native.startswith("timestamp[ns") else "us"
+            return _microseconds(texts, pa.timestamp(unit, "UTC")) / US_PER_DAY
+        except pa.ArrowInvalid:
+            if len(texts) == 1:
+                return np.array([np.nan])
+        halves = np.array_split(np.arange(len(texts)), 2)  # to find what cannot be parsed
+        return np.concatenate([self._parse_native(texts.take(pa.array(half))) for half in halves])
+
 
 NUMBERS, DATES = Reading("number"), Reading("date")
 
 
-def parse_native(texts: pa.Array, native: str) -> Vector | None:
-    """Parse text of a column that had a type of PyArrow when the model was fitted.
-
-    That is booleans, times of day in seconds, and dates with a time zone in days since 1970. NaN
-    stands for other text; None is returned for other types.
-    """
-    zoned = "tz=" in native
-    if native != "bool" and not native.startswith(("time32", "time64")) and not zoned:
-        return None
-    try:
-        if native == "bool":
-            return np.asarray(texts.cast(pa.bool_()).cast(pa.float64()))
-        if zoned:
-            kind = pa.timestamp("ns" if native.startswith("timestamp[ns") else "us", "UTC")
-            moments = texts.cast(kind).cast(pa.timestamp("us", "UTC"), safe=False)
-            return np.asarray(moments.cast(pa.int64())) / US_PER_DAY
-        moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp("us"))
-        return np.asarray(moments.cast(pa.int64())) / 1e6
-    except pa.ArrowInvalid:
-        if len(texts) == 1:
-            return np.array([np.nan])
-    middle = len(texts) // 2  # to find what cannot be parsed
-    halves = (parse_native(half, native) for half in (texts[:middle], texts[middle:]))
-    return np.concatenate([half for half in halves if half is not None])
+def _microseconds(texts: pa.Array, kind: pa.DataType) -> AnyArray:
+    moments = texts.cast(kind).cast(pa.timestamp("us", kind.tz), safe=False)
+    return np.asarray(moments.cast(pa.int64()))
 
 
 def normalised(values: pa.Array) -> pa.Array:

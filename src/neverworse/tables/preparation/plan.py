@@ -36,7 +36,6 @@ from neverworse.tables.preparation.values import (
     distinct_days,
     is_date,
     is_number,
-    native_words,
     numbers,
 )
 from neverworse.tables.reading.delimited import TEXT, decoded, is_text
@@ -209,7 +208,7 @@ def _number(column: Column, reading: Reading) -> ColumnPlan:
         return _dropped(column, CONSTANT)
     note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
     note += ", missing: mean and an indicator" if n_missing else ""
-    read_as = native_words(str(native)) or reading.words
+    read_as = replace(reading, native=str(native)).words
     return ColumnPlan(
         *(name, "number", note, n_missing, reading, read_as, _sentinel(data, low, high)),
         means=(pc.mean(data).as_py(),),

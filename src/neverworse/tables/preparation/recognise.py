@@ -54,7 +54,7 @@ MAX_UNITS = 3  # in one column; what has more is text that begins with a number
 # Of plans.
 VERSION = 1
 MARK = "neverworse_plan"
-READ = tuple(Reading.__dataclass_fields__)
+READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
 ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
 
 DateOrder = Literal["day-first", "month-first"]

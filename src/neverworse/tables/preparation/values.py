@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading, parse_native
+from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
 from neverworse.tables.reading.delimited import (
     DELIMITERS,
     as_strings,
@@ -28,7 +28,6 @@ from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
-NATIVE_WORDS = {"bool": "true/false", "time": "times of day", "duration": "durations"}
 # Features of dates: the days since 1970, and points on circles for the time of year, week and day.
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
@@ -52,36 +51,36 @@ def as_table(X: Any) -> Any:
             return pa.Table.from_pandas(X, preserve_index=False)
         if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
             return pa.table(X)
-    except (pa.ArrowException, OverflowError) as error:
-        raise _mixed_types(X.items()) or error from None
+    except (pa.ArrowException, OverflowError):
+        for name, cells in ((name, list(column)) for name, column in X.items()):
+            row = _first_unlike(cells)
+            if row is not None:
+                raise TableError(
+                    f"Column {name!r} has values of several types, or integers beyond 64 bits: "
+                    f"{cropped(repr(cells[row]))}",
+                    "Convert the column to numbers or text.",
+                    column=str(name),
+                    row=row,
+                ) from None
+        raise
     raise TypeError(
         "X must be a table with named columns (of pandas, polars or PyArrow), not a "
         f"{type(X).__name__}."
     )
 
 
-def _mixed_types(columns: Iterable[tuple[Any, Any]]) -> TableError | None:
-    """Return an error about the first column of Python objects that is no PyArrow array."""
-    for name, column in columns:
-        cells = list(column)
+def _first_unlike(cells: list[Any]) -> int | None:
+    """Return the first of Python objects that PyArrow does not put into an array with the rest."""
 
-        def fails(stop: int, cells: list[Any] = cells) -> bool:
-            try:
-                pa.array(cells[:stop], from_pandas=True)
-            except (pa.ArrowException, OverflowError):
-                return True
-            return False
+    def fails(n_cells: int) -> bool:
+        try:
+            pa.array(cells[:n_cells], from_pandas=True)
+        except (pa.ArrowException, OverflowError):
+            return True
+        return False
 
-        if fails(len(cells)):
-            row = bisect_left(range(len(cells)), True, key=lambda k: fails(k + 1))
-            return TableError(
-                f"Column {name!r} has values of several types, or integers beyond 64 bits: "
-                f"{cropped(repr(cells[row]))}",
-                "Convert the column to numbers or text.",
-                column=str(name),
-                row=row,
-            )
-    return None
+    lengths = range(1, len(cells) + 1)
+    return bisect_left(lengths, True, key=fails) if fails(len(cells)) else None
 
 
 def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
@@ -120,9 +119,8 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values can be taken as numbers: durations and times of day can, too."""
-    types = pa.types
-    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-    return any(check(kind) for check in (*checks, types.is_duration, types.is_time))
+    names = ("integer", "floating", "decimal", "boolean", "duration", "time")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def is_date(kind: pa.DataType) -> bool:
@@ -131,23 +129,18 @@ def is_date(kind: pa.DataType) -> bool:
 
 
 def numbers(
-    name: str,
-    column: pa.ChunkedArray,
-    reading: Reading = NUMBERS,
-    *,
-    native: str = "",
-    first_row: int = 0,
+    name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
 ) -> Vector:
     """Return a column of numbers, or of text that spells them, as floats; NaN for missing values.
 
-    Durations are in days, and times of day in seconds. Text of a column that had another type when
-    the model was fitted, `native`, is read as that. The name of the column and the number of its
-    first row are for messages.
+    Durations are in days, and times of day in seconds. The name of the column, and the number of
+    its first row, are for messages.
     """
-    if pa.types.is_float64(column.type):
+    kind = column.type
+    if pa.types.is_float64(kind):
         return _floats(column)
-    if is_text(column.type):
-        values, codes = _parsed(name, column, reading, native, first_row)
+    if is_text(kind):
+        values, codes = _parsed(name, column, reading, first_row)
         return values[codes]
     column = decoded(column)
     kind = column.type
@@ -160,26 +153,21 @@ def numbers(
 
 
 def distinct_days(
-    name: str,
-    column: pa.ChunkedArray,
-    reading: Reading = DATES,
-    *,
-    native: str = "",
-    first_row: int = 0,
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, first_row: int = 0
 ) -> tuple[Vector, Indices]:
     """Return the distinct dates of a column as days since 1970, and which of them each row has.
 
-    NaN stands for missing values. Timestamps mostly differ, so that all of them are returned. See
-    `numbers` for the arguments.
+    NaN stands for missing values. Timestamps mostly differ, so that all of them are returned.
     """
     if is_text(column.type):
-        return _parsed(name, column, reading, native, first_row)
-    if not is_date(decoded(column).type):
+        return _parsed(name, column, reading, first_row)
+    column = decoded(column)
+    if not is_date(column.type):
         raise _other_type(name, reading, column.type)
     if pa.types.is_date(column.type):
         values, codes = distinct(column)
         return np.append(_days(pa.chunked_array([values])), np.nan), codes
-    return _days(decoded(column)), np.arange(len(column))
+    return _days(column), np.arange(len(column))
 
 
 def _days(column: pa.ChunkedArray) -> Vector:
@@ -202,11 +190,9 @@ def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
     if wrong.any():
         row = int(np.argmax(wrong))
         value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
-        raise TableError(
-            f"The weight in row {row + 1:,} (column {name!r}) is {value}.",
-            "Weights must not be negative, infinite or missing.",
-            column=name,
-        )
+        problem = f"The weight in row {row + 1:,} (column {name!r}) is {value}."
+        fix = "Weights must not be negative, infinite or missing."
+        raise TableError(problem, fix, column=name)
     return weights
 
 
@@ -246,33 +232,29 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Return values as people write them: whole numbers without decimals."""
+
+    def written(value: float) -> str | None:
+        if value is None or value != value:
+            return None
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+
     if pa.types.is_floating(values.type):
-        return [None if v is None or v != v else _plain(v) for v in values.to_pylist()]
-    if pa.types.is_boolean(values.type):
-        return [None if v is None else str(v).lower() for v in values.to_pylist()]
+        return list(map(written, values.to_pylist()))
     return as_strings(values).to_pylist()
 
 
-def _plain(value: float) -> str:
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
-
-
 def _parsed(
-    name: str, column: pa.ChunkedArray, reading: Reading, native: str, first_row: int
+    name: str, column: pa.ChunkedArray, reading: Reading, first_row: int
 ) -> tuple[Vector, Indices]:
     """Parse the distinct texts of a column; see `distinct_days`."""
     texts, codes = distinct(column)
-    texts = texts.cast(pa.string())
-    values = parse_native(pc.utf8_trim_whitespace(texts), native)
-    if values is None:
-        values = reading.parse(texts)
+    values = reading.parse(texts)
     wrong = np.isnan(values)
     if wrong.any():
         row = int(np.argmax(np.append(wrong, False)[codes]))
-        text = cropped(texts[int(codes[row])].as_py())
-        what = native_words(native) or _words(reading)
+        text = cropped(str(texts[int(codes[row])]))
         raise TableError(
-            f"Column {name!r} should hold {what}, but has {text!r}",
+            f"Column {name!r} should hold {_words(reading)}, but has {text!r}",
             correction(text, reading.decimal if reading.kind == "number" else None),
             column=name,
             row=first_row + row,
@@ -288,18 +270,14 @@ def correction(text: str, decimal: str | None) -> str:
     return f"Correct it; if it marks missing values: --missing {text!r}."
 
 
-def native_words(kind: str) -> str | None:
-    """Return what values of a type of PyArrow are called that is none of numbers."""
-    return NATIVE_WORDS.get(kind.partition("[")[0].rstrip("3264"))
-
-
 def _other_type(name: str, reading: Reading, kind: pa.DataType) -> TableError:
     problem = f"Column {name!r} should hold {_words(reading)}, but holds values of type {kind}."
     return TableError(problem, column=name)
 
 
 def _words(reading: Reading) -> str:
-    return "dates (2026-01-31)" if reading == DATES else reading.words
+    is_iso = reading.kind == "date" and not reading.order
+    return "dates (2026-01-31)" if is_iso else reading.words
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
