@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Self
 
@@ -23,10 +23,10 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores,
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation import TablePreparation, takes_tables
+from neverworse.tables.preparation import TablePreparation, TakesTables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
-from neverworse.tables.reading.delimited import as_strings, decoded, is_text
+from neverworse.tables.reading.delimited import as_strings, decoded
 from neverworse.tables.reading.formats import StoredTable
 
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
@@ -39,7 +39,7 @@ def _has(method: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", self._classifier()), method)
 
 
-class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prepare the columns of a table, and classify its rows; never worse than with labels alone.
 
     This is what ``neverworse fit`` makes and saves.
@@ -50,7 +50,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Classifies the features; `ProjectedLeastSquaresClassifier` with ``alpha="loo"`` by default.
         Labels are passed to it as class indices, NaN where a row has none.
     categorical, drop : sequences of str
-        See `TablePreparation`.
+        Columns to treat as categories, and columns to leave out.
     columns, decimal, dates : optional
         How to read columns of text; see `TablePreparation`.
 
@@ -122,13 +122,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
         reading = self.get_params(deep=False)
         del reading["estimator"]
-        preparation = TablePreparation(**reading)
+        preparation, classifier = TablePreparation(**reading), self._classifier()
         features = fitted_features(preparation, table)
-        classifier = self._classifier()
-        if sample_weight is None:
-            classifier.fit(features, target.codes)
-        else:
-            classifier.fit(features, target.codes, sample_weight=sample_weight)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        classifier.fit(features, target.codes, **weights)
         self.feature_names_in_ = preparation.feature_names_in_
         self.n_features_in_ = preparation.n_features_in_
         self.preparation_, self.estimator_ = preparation, classifier
@@ -138,8 +135,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> AnyArray:
         """Return the classes of the rows of a table."""
         codes = self._fitted().predict(self.preparation_.transform(X))
-        predicted: AnyArray = self.classes_[codes.astype(np.intp)]
-        return predicted
+        return self.classes_[codes.astype(np.intp)]
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
@@ -156,22 +152,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The certificate of the classifier against the supervised one."""
         certificate: Certificate = self._fitted().certificate_
         # The classifier of the features knows classes by number only.
-        prior = tuple(
-            (self._named(code), low, high)
-            for code, low, high in certificate.assumptions.class_prior
-        )
-        weight = tuple((self._named(code), factor) for code, factor in certificate.class_weight)
-        assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
-        return dataclasses.replace(certificate, assumptions=assumptions, class_weight=weight)
-
-    def _named(self, code: str) -> str:
-        return str(self.classes_[int(float(code))])
+        names, about = [str(name) for name in self.classes_], certificate.assumptions
+        prior = tuple((names[int(float(k))], low, high) for k, low, high in about.class_prior)
+        weight = tuple((names[int(float(k))], factor) for k, factor in certificate.class_weight)
+        assumptions = replace(about, class_prior=prior)
+        return replace(certificate, assumptions=assumptions, class_weight=weight)
 
     @property
     def has_supervised(self) -> bool:
         """Whether there is a supervised model of the same features inside."""
-        inside = getattr(self, "estimator_", None)
-        return hasattr(self, "baseline_") or hasattr(inside, "supervised_")
+        return hasattr(self, "baseline_") or hasattr(vars(self).get("estimator_"), "supervised_")
 
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
@@ -188,16 +178,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return ProjectedLeastSquaresClassifier(alpha="loo", missing_label=np.nan)
         return clone(self.estimator)
 
-    def __sklearn_tags__(self) -> Any:
-        return takes_tables(super().__sklearn_tags__())
-
 
 def fitted_features(preparation: TablePreparation, table: pa.Table | StoredTable) -> Matrix | Rows:
     """Fit a preparation to a table, and return the features of all rows."""
-    if isinstance(table, StoredTable):
-        return PreparedRows(table, preparation.fit(table))
-    features: Matrix = preparation.fit_transform(table)
-    return features
+    preparation.fit(table)
+    is_stored = isinstance(table, StoredTable)
+    return PreparedRows(table, preparation) if is_stored else preparation.transform(table)
 
 
 class PreparedRows(ChunkedRows):
@@ -248,19 +234,16 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.sigmoids = sigmoids
 
     @property
-    def classes_(self) -> AnyArray:
-        classes: AnyArray = self.estimator.classes_
-        return classes
+    def classes_(self) -> Any:
+        return self.estimator.classes_
 
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: Any) -> Any:
         if self.sigmoids is None:
-            shares: Matrix = self.estimator.predict_proba(X)
-            return shares
+            return self.estimator.predict_proba(X)
         return calibrated(calibration_scores(self.estimator, X), self.sigmoids)
 
-    def predict(self, X: Any) -> AnyArray:
-        classes: AnyArray = self.classes_[self.decide(self.predict_proba(X))]
-        return classes
+    def predict(self, X: Any) -> Any:
+        return self.classes_[self.decide(self.predict_proba(X))]
 
     def decide(self, probabilities: Matrix) -> Indices:
         """Return the positions of the classes that probabilities give."""
@@ -274,10 +257,10 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
-    """Return the predicted classes of rows (their positions), their scores, and probabilities.
+    """Return the positions of predicted classes, their scores, and the probabilities of all.
 
-    The scores are those of the predicted classes: of least squares if that is what decides,
-    otherwise probabilities, or distances from the boundary where there are none.
+    Scores are those of least squares if that is what decides, otherwise probabilities, or distances
+    from the boundary where there are none.
     """
     shares: Matrix | None = None
     if hasattr(classifier, "predict_proba"):
@@ -299,12 +282,11 @@ def calibration_scores(model: Any, X: Any) -> Matrix:
 
     Of shape (n_rows, n_classes), or (n_rows, 1) for the second of two classes.
     """
-    if hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
-    else:
-        scores = np.asarray(model.predict_proba(X), dtype=np.float64)
-        scores = scores[:, 1] if scores.shape[1] == 2 else scores
-    return scores if scores.ndim == 2 else scores[:, None]
+    has_decisions = hasattr(model, "decision_function")
+    scores = model.decision_function(X) if has_decisions else model.predict_proba(X)
+    scores = np.asarray(scores, dtype=np.float64)
+    scores = scores if scores.ndim == 2 else scores[:, None]
+    return scores[:, 1:] if scores.shape[1] == 2 else scores
 
 
 def calibrated(scores: Matrix, sigmoids: Matrix) -> Matrix:
@@ -331,16 +313,15 @@ def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> d
 def id_texts(column: Any) -> pa.Array:
     """Return ids as text, whatever they are in the file: those of several files may differ."""
     plain = decoded(column)
-    if is_text(plain.type):
-        return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
-    return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
+    if pa.types.is_floating(plain.type):
+        plain = pa.chunked_array([pa.array(as_text(plain), pa.string())])
+    return pc.fill_null(as_strings(plain), "").combine_chunks()
 
 
 def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
-    """Write rows as CSV to a file or path.
+    """Write rows as CSV, with an apostrophe before text that a spreadsheet would run as a formula.
 
-    Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
-    it there, unless formulas are to be kept.
+    With `keep_formulas`, such text is written as it is.
     """
     batches = map(_without_zones, batches)
     _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
@@ -374,10 +355,11 @@ def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
 
 
 def _without_zones(table: pa.Table) -> pa.Table:
-    """Return a table with moments in text, as CSV has them."""
-    zoned = [pa.types.is_timestamp(kind) and kind.tz for kind in table.schema.types]
-    columns = zip(table.columns, zoned, strict=True)
-    return pa.table([as_strings(c) if z else c for c, z in columns], table.column_names)
+    """Return a table with timestamps of time zones as text, in UTC."""
+    columns = [
+        as_strings(column) if "tz=" in str(column.type) else column for column in table.columns
+    ]
+    return pa.table(columns, table.column_names)
 
 
 def without_formulas(table: pa.Table) -> pa.Table:

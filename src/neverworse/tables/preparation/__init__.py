@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
@@ -44,7 +45,17 @@ OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
 
-class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TakesTables:
+    """Mixin for estimators that know tables with named columns, but no arrays."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+
+class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
     - *Numbers* (booleans, durations and times of the day as well) are standardised. Missing values
@@ -83,8 +94,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns that features are made of.
     feature_columns_ : list of str
         The column of each feature.
-    scaler_ : StandardScaler
-        Of numbers and parts of dates.
+    scaler_ : Bunch
+        ``mean_`` and ``scale_`` of numbers and parts of dates, as in a `StandardScaler`.
     places_ : dict of str to array
         The index of the indicator of each level in `levels_`, -1 for none; the last two are those
         of all further levels, and of levels never seen before.
@@ -154,17 +165,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
         self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
         self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
-        self._n_rows = table.num_rows
-        self._fit_numbers()
+        self._fit_numbers(table.num_rows)
         self._name_features()
         if len(self.feature_columns_) > MAX_FEATURES:
-            raise TableError(
-                f"{count(len(table.column_names), 'column')} would make "
-                f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}.",
-                "Leave columns out with --drop; if there should be fewer, check the delimiter, and "
-                "whether rows and columns are swapped.",
-                code="column",
-            )
+            made = f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}."
+            fix = "Leave columns out with --drop. Check that rows and columns are not swapped."
+            problem = f"{count(self.n_features_in_, 'column')} would make {made}"
+            raise TableError(problem, fix, code="column")
         return self
 
     def transform(self, X: Any) -> Matrix:
@@ -184,17 +191,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for name in self.used_names
         }
 
-        def fill(start: int, batch: pa.RecordBatch) -> None:
-            self._fill(batch, readings, start, features)
-
+        fill = partial(self._fill, features, readings)
         # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
         if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
             batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
         ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            for _ in pool.map(fill, [0, *ends], batches):
-                pass
+            list(pool.map(fill, [0, *ends], batches))
         return features
 
     @property
@@ -222,17 +226,15 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def units(self) -> Vector:
         """Return what one unit of each feature is in units of its column."""
-        ones = np.ones(len(self.feature_columns_))
-        ones[: len(self.scaler_.scale_)] = self.scaler_.scale_
-        return ones
+        n_others = len(self.feature_columns_) - len(self.scaler_.scale_)
+        return np.append(self.scaler_.scale_, np.ones(n_others))
 
     def offsets(self) -> Vector:
         """Return where each feature is zero, in units of its column."""
-        zeros = np.zeros(len(self.feature_columns_))
-        zeros[: len(self.scaler_.mean_)] = self.scaler_.mean_
-        return zeros
+        n_others = len(self.feature_columns_) - len(self.scaler_.mean_)
+        return np.append(self.scaler_.mean_, np.zeros(n_others))
 
-    def _fit_numbers(self) -> None:
+    def _fit_numbers(self, n_rows: int) -> None:
         """Make a scaler of the means and variances that are known already."""
         plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
         mean = np.array([value for plan in plans for value in plan.means])
@@ -240,24 +242,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         finite = np.isfinite(var) & np.isfinite(mean)
         if not finite.all():
             name = self._number_columns[int(np.argmin(finite))]
-            raise TableError(
-                f"Column {name!r} has numbers that are too large to be squared.",
-                f"Rescale them, or leave the column out: --drop {name!r}.",
-                column=name,
-            )
-        self.scaler_ = StandardScaler()
-        if len(mean):
-            self.scaler_.fit(np.zeros((1, len(mean))))
-        self.scaler_.mean_, self.scaler_.var_ = mean, var
+            problem = f"Column {name!r} has numbers that are too large to be squared."
+            fix = f"Rescale them, or leave the column out: --drop {name!r}."
+            raise TableError(problem, fix, column=name)
         # What differs by no more than rounding errors is not blown up.
-        varies = var > (self._n_rows * EPS * mean) ** 2
-        self.scaler_.scale_ = np.sqrt(np.where(varies, var, 1.0))
+        varies = var > (n_rows * EPS * mean) ** 2
+        self.scaler_ = Bunch(mean_=mean, scale_=np.sqrt(np.where(varies, var, 1.0)))
         # Parts of a date are missing together: one indicator is enough.
         missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int, features: Matrix
+        self, features: Matrix, readings: Mapping[str, Reading], start: int, batch: pa.RecordBatch
     ) -> None:
         """Write the features of some rows into an array of zeros."""
         out = features[start : start + batch.num_rows]
@@ -332,15 +328,3 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
-
-    def __sklearn_tags__(self) -> Any:
-        return takes_tables(super().__sklearn_tags__())
-
-
-def takes_tables(tags: Any) -> Any:
-    """Return the tags of an estimator that knows tables with named columns, but no arrays."""
-    tags.input_tags.two_d_array = False
-    tags.input_tags.string = True
-    tags.input_tags.categorical = True
-    tags.input_tags.allow_nan = True
-    return tags
