@@ -51,8 +51,14 @@ class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ign
         Labels are passed to it as class indices, NaN where a row has none.
     categorical, drop : sequences of str
         Columns to treat as categories, and columns to leave out.
-    columns, decimal, dates : optional
-        How to read columns of text; see `TablePreparation`.
+    columns : mapping of str to mapping, optional
+        How to read columns, as in a plan: ``{"price": {"kind": "number", "unit": "kg"}}``. Others
+        are recognised.
+    decimal : {".", ","}, optional
+        Decimal mark of numbers in columns of text; values that cannot have it are an error.
+        By default, the values of each column tell.
+    dates : {"day-first", "month-first"}, optional
+        Order of dates such as 01/02/2026, where the values of a column are ambiguous.
 
     Attributes
     ----------
@@ -205,20 +211,11 @@ class PreparedRows(ChunkedRows):
 
 
 class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns the scores of a fitted classifier into probabilities and classes.
+    """A fitted classifier with a threshold or calibrated probabilities.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted.
-    positive : int, default=1
-        Position of the class that the threshold is about.
-    threshold : float or None, default=None
-        The positive class is predicted where its probability is at least this; None: the class of
-        the largest probability is. For two classes.
-    sigmoids : array of shape (n_scores, 2) or None, default=None
-        Slope and offset for the logits of each score of `calibration_scores`; None: probabilities
-        are those of the estimator.
+    Of two classes, that at position `positive` is predicted where its probability is at least
+    `threshold`. `sigmoids`, of shape (n_scores, 2), has slope and offset for the logits of each
+    score of `calibration_scores`. If one of them is None, the estimator itself decides.
     """
 
     def __init__(

@@ -117,24 +117,20 @@ def _predicted(
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MAX_LEVELS:
             counter.update(levels)
-    features = model.preparation_.transform(table)
-    best, scores, shares = outputs(model.estimator_, features)
-    names = pa.array([str(name) for name in model.classes_.tolist()])
-    if id_name is None:
-        row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
-    else:
-        row_names = id_texts(table.column(id_name))
-    columns: dict[str, Any] = {"prediction": names.take(pa.array(best)), "score": scores}
-    if probabilities:
-        if shares is None:
-            problem = "This model has no probabilities."
-            raise TableError(problem, "Leave out --probabilities.", code="option")
-        columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
-    columns = with_names(columns, id_name, row_names)
+    best, scores, shares = outputs(model.estimator_, model.preparation_.transform(table))
+    names = [str(name) for name in model.classes_.tolist()]
+    columns: dict[str, Any] = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
+    if probabilities and shares is None:
+        problem = "This model has no probabilities."
+        raise TableError(problem, "Leave out --probabilities.", code="option")
+    if probabilities and shares is not None:
+        columns |= {f"probability: {name}": shares[:, k] for k, name in enumerate(names)}
+    row_names = np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1
+    ids = pa.array(row_names) if id_name is None else id_texts(table.column(id_name))
     noticed.n_rows += len(best)
-    counts = np.bincount(best, minlength=len(names))
-    noticed.classes.update(dict(zip(names.to_pylist(), counts.tolist(), strict=True)))
-    return pa.table(columns)
+    counts = np.bincount(best, minlength=len(names)).tolist()
+    noticed.classes.update(dict(zip(names, counts, strict=True)))
+    return pa.table(with_names(columns, id_name, ids))
 
 
 # Audits
@@ -166,12 +162,14 @@ class OnTable:
         if name not in ("predict_proba", "decision_function"):
             raise AttributeError(name)
         method = getattr(self.__dict__["estimator_"], name)
-        return lambda _: self._in_order(np.asarray(method(self._rows)))
 
-    def _in_order(self, scores: AnyArray) -> AnyArray:
-        if scores.ndim == 2:
-            return scores[:, self._order]
-        return scores if self._order[0] == 0 else -scores
+        def in_order(X: Any) -> AnyArray:  # noqa: ARG001
+            scores = np.asarray(method(self._rows))
+            if scores.ndim == 2:
+                return scores[:, self._order]
+            return scores if self._order[0] == 0 else -scores
+
+        return in_order
 
 
 def audit_table(
@@ -200,13 +198,13 @@ def audit_table(
     0.0
     """
     texts, codes = label_texts(find_column(table, target, "target"), markers)
-    labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)
+    labels = spelled(np.array(texts, object))
     weights = None if weight is None else row_weights(weight, find_column(table, weight, "weight"))
     check_known(table.column_names, ignored, "drop")
     rows = table.drop_columns({target, *ignored, *([] if weight is None else [weight])})
-    if isinstance(settings.get("class_prior"), dict):
-        shares = settings["class_prior"].items()
-        settings["class_prior"] = {_spelled(name): share for name, share in shares}
+    prior = settings.get("class_prior")
+    if isinstance(prior, dict):
+        settings["class_prior"] = dict(zip(spelled(list(prior)), prior.values(), strict=True))
     with believing(AUDITING):
         # Of classes with the names of the models, which messages say.
         new, old = (type(type(m).__name__, (OnTable,), {})(m, rows) for m in (candidate, baseline))
@@ -233,17 +231,16 @@ def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
 
 
 def spelled(classes: Any) -> AnyArray:
-    """Return classes as text, the same for 1, 1.0, "1" and for True, "true"."""
-    return np.array([_spelled(value) for value in np.asarray(classes).tolist()], object)
+    """Return classes as text, the same for 1, 1.0, "1" and for True, "true"; None stays."""
 
+    def text_of(value: Any) -> str | None:
+        text = str(value).strip()
+        if value is None or text.casefold() in ("true", "false"):
+            return None if value is None else text.casefold()
+        is_whole = spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53
+        return str(int(float(text))) if is_whole else text
 
-def _spelled(value: Any) -> str:
-    text = str(value).strip()
-    if text.casefold() in ("true", "false"):
-        return text.casefold()
-    if spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53:
-        return str(int(float(text)))
-    return text
+    return np.array([text_of(value) for value in np.asarray(classes).tolist()], object)
 
 
 def _rows_for(model: Any, table: pa.Table) -> Any:
@@ -255,18 +252,11 @@ def _rows_for(model: Any, table: pa.Table) -> Any:
     if names is not None:
         check_columns(table.column_names, list(names))
         if find_spec("pandas") is None:
-            raise TableError(
-                f"This {kind} was fitted to a data frame. It needs pandas, which is not installed.",
-                "Run: pip install pandas",
-                code="option",
-            )
+            problem = f"This {kind} was fitted to a data frame, which needs pandas."
+            raise TableError(problem, "Run: pip install pandas", code="option")
         return table.select(list(names)).to_pandas()
     expected = getattr(model, "n_features_in_", table.num_columns)
     if expected != table.num_columns:
-        raise TableError(
-            f"This {kind} was fitted to {expected:,} columns without names, but the table has "
-            f"{table.num_columns:,} besides the target.",
-            "Leave out those that are not features: --drop.",
-            code="column",
-        )
+        problem = f"This {kind} needs {expected:,} columns, but there are {table.num_columns:,}."
+        raise TableError(problem, "Leave out those that are no features: --drop.", code="column")
     return np.column_stack([numbers(n, table.column(n)) for n in table.column_names])

@@ -67,48 +67,19 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
 
     Columns that are empty or constant, that number the rows, or whose text is different in almost
     every row, are left out; `plans_` says which and why. No label is used, so that rows to be
-    tested on later may be among those that it is fitted to.
-
-    Parameters
-    ----------
-    categorical : sequence of str
-        Columns to treat as categories, whatever their values look like.
-    drop : sequence of str
-        Columns to leave out.
-    max_levels : int
-        Levels of a category that get their own indicator.
-    columns : mapping of str to mapping, optional
-        How to read columns: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
-        `plan_`. Those that are not in it are recognised.
-    decimal : {".", ","}, optional
-        Decimal mark of numbers in columns of text. Values that cannot have it are an error.
-        Without it, the values of each column tell.
-    dates : {"day-first", "month-first"}, optional
-        Order of dates such as 01/02/2026, where the values of a column are ambiguous.
-
-    Attributes
-    ----------
-    feature_names_in_ : array of str
-        Columns that it was fitted to.
-    number_names_, category_names_, date_names_ : lists of str
-        Columns that features are made of.
-    feature_columns_ : list of str
-        The column of each feature.
-    scaler_ : Bunch
-        ``mean_`` and ``scale_`` of numbers and parts of dates, as in a `StandardScaler`.
-    places_ : dict of str to array
-        The index of the indicator of each level in `levels_`, -1 for none; the last two are those
-        of all further levels, and of levels never seen before.
-    levels_ : dict of str to list
-        The levels of categories, the most frequent first; None stands for missing values.
-    parts_ : dict of str to list
-        Parts of dates.
-    types_ : dict of str to str
-        Types of the columns that features are made of, for readers of text, which has none.
-    plan_ : dict of str to dict
-        How each column is read, as in `columns`; new rows are read in the same way.
+    tested on later may be among those that it is fitted to. `max_levels` levels of a category get
+    an indicator of their own; all other parameters are those of `TableClassifier`.
     """
 
+    feature_columns_: list[str]  # the column of each feature
+    types_: dict[str, str]  # of the columns in use, as text, which readers of text do not know
+    plan_: dict[str, dict[str, Any]]  # how each column is read, as in `columns`
+    scaler_: Bunch  # `mean_` and `scale_` of numbers and parts of dates, as in a StandardScaler
+    parts_: dict[str, list[str]]  # of dates
+    levels_: dict[str, list[str | None]]  # the most frequent first; None: missing values
+    # The index of the indicator of each level, -1 for none; the last two are those of all further
+    # levels, and of levels never seen before.
+    places_: dict[str, AnyArray]
     plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
 
     def __init__(

@@ -1,19 +1,6 @@
 """How the text of columns is read: as a plan says, or as all values of a column tell.
 
-A plan is a JSON file that people can edit and give back:
-
-```json
-{
-  "neverworse_plan": 1,
-  "columns": {
-    "price": {"kind": "number", "decimal": ",", "thousands": ".", "unit": "€"},
-    "seen": {"kind": "date", "order": "day.month.year"},
-    "remarks": {"kind": "drop"}
-  }
-}
-```
-
-What else it says about a column (what is made of it, examples) is for people.
+A plan is a JSON file that people can edit and give back; see "Plans" in docs/command_line.md.
 """
 
 from __future__ import annotations
@@ -109,9 +96,8 @@ def recognise(
 ) -> tuple[Reading | None, str]:
     """Return how the values of a column of text are written, and what people should check.
 
-    Text that is no number, no date, and not yes or no, has no reading: it is a category, or
-    nothing is made of it. What is mostly numbers or dates but not all of one kind is an error.
-    `decimal` is the decimal mark of the table, if known; `dates` is for dates that are ambiguous.
+    Text that is no number, no date, and not yes or no, has no reading. What is mostly numbers or
+    dates but not all of one kind is an error. `decimal` is the decimal mark of the table, if known.
     """
     n_values = len(column.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
@@ -138,11 +124,7 @@ def recognise(
 
 
 def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
-    """Return options with what a sample of rows of CSV files tells about their numbers.
-
-    The decimal mark, if all columns that tell agree in it; and columns of codes with leading zeros,
-    which are text.
-    """
+    """Return options with what a sample of CSV files tells: decimal mark, codes with zeros."""
     decimals: set[str] = set()
     codes: set[str] = set()
     for file in files:
@@ -302,11 +284,7 @@ def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Re
 
 
 def text_columns(columns: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
-    """Return the columns of a plan whose text is left to `Reading.parse`.
-
-    All others are what PyArrow can read: numbers with the decimal mark of the table (a point, if
-    it is None), and dates as in ISO 8601.
-    """
+    """Return the columns of a plan whose text is left to `Reading.parse`, not to PyArrow."""
     readings = {name: from_entry(name, entry) for name, entry in columns.items()}
     native = (Reading("number", decimal or "."), Reading("date"), Reading("drop"))
     return frozenset(name for name, reading in readings.items() if reading not in native)

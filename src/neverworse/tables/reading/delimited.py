@@ -36,30 +36,14 @@ Types = Mapping[str, pa.DataType]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a table, instead of what is detected.
+    """How to read a table, instead of what is detected."""
 
-    Attributes
-    ----------
-    delimiter : str, optional
-        Of delimited text.
-    encoding : str, optional
-        Of text.
-    decimal : {".", ","}, optional
-        Decimal mark of numbers in text.
-    missing : tuple of str
-        Further words that mean a missing value.
-    sheet : str, optional
-        Of a workbook; by default, the first one.
-    text : frozenset of str
-        Columns to read as text, whatever their values look like.
-    """
-
-    delimiter: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    missing: tuple[str, ...] = ()
-    sheet: str | None = None
-    text: frozenset[str] = frozenset()
+    delimiter: str | None = None  # of delimited text
+    encoding: str | None = None  # of text
+    decimal: str | None = None  # decimal mark of numbers in text: "." or ","
+    missing: tuple[str, ...] = ()  # further words that mean a missing value
+    sheet: str | None = None  # of a workbook; by default, the first one
+    text: frozenset[str] = frozenset()  # columns to read as text, whatever their values look like
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
@@ -83,13 +67,11 @@ def decoded(column: Any) -> Any:
 
 
 def as_strings(column: Any) -> Any:
-    """Return a column, or an array, as text.
-
-    Timestamps are in UTC: other time zones need a database that not every Windows has.
-    """
+    """Return a column, or an array, as text; timestamps with a time zone in UTC."""
     kind = column.type
     if not (pa.types.is_timestamp(kind) and kind.tz):
         return column.cast(pa.string())
+    # PyArrow itself needs a database of time zones, which not every Windows has.
     moments = column.cast(pa.timestamp(kind.unit)).cast(pa.string())
     return pc.binary_join_element_wise(moments, "Z", "")
 
@@ -104,36 +86,32 @@ def spells_number(text: str) -> bool:
 
 
 def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
-    """Make words that mean a missing value null.
+    """Make words that mean a missing value null, with any spaces, and numbers in any spelling."""
+    numbers = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
 
-    Spaces around them do not matter, and a number is the same in all spellings.
-    """
-    spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
-
-    def with_nulls_in(column: pa.ChunkedArray) -> pa.ChunkedArray:
-        kind = column.type
-        if is_text(kind) and pa.types.is_dictionary(kind):
-            chunks = [_missing_codes(chunk, words) for chunk in column.chunks]
-            return pa.chunked_array(chunks, kind)
+    def with_nulls_in(values: Any) -> Any:
+        kind = values.type
+        if is_text(kind) and isinstance(values, pa.DictionaryArray):
+            texts, codes = with_nulls_in(values.dictionary), values.indices
+            if not texts.null_count:
+                return values
+            codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
+            return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
         if is_text(kind):
-            found = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(words, kind))
-        elif spelled and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            found = pc.is_in(column.cast("f8", safe=False), pa.array(spelled))
+            found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
+        elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
         else:
-            return column
-        return pc.if_else(found, pa.scalar(None, kind), column) if pc.any(found).as_py() else column
+            return values
+        return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
 
-    columns = [with_nulls_in(column) for column in table.columns]
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _missing_codes(chunk: pa.DictionaryArray, words: Sequence[str]) -> pa.DictionaryArray:
-    texts, codes = chunk.dictionary, chunk.indices
-    found = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(words, texts.type))
-    if not pc.any(found).as_py():
-        return chunk
-    codes = pc.if_else(found.take(codes), pa.scalar(None, codes.type), codes)
-    return pa.DictionaryArray.from_arrays(codes, texts, ordered=chunk.type.ordered)
+    return pa.table(
+        [
+            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
+            for column in table.columns
+        ],
+        schema=table.schema,
+    )
 
 
 class DelimitedText:
@@ -159,10 +137,10 @@ class DelimitedText:
         return table
 
     def stream(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read some columns, a block of rows at a time: as text where options say so, or numbers.
+        """Read columns, a block of rows at a time: as text where options say so, or as numbers.
 
-        From the first block on that has something else than numbers, all columns are text: what
-        is wrong with it is for those to say who know what it should be.
+        From the first block on in which numbers are something else, all columns are text: whoever
+        parses it knows what is wrong.
         """
         types = {n: TEXT if n in self.options.text else pa.float64() for n in names}
         n_done = 0
@@ -182,17 +160,14 @@ class DelimitedText:
             yield from reader
 
     def first_types(self) -> dict[str, pa.DataType]:
-        """Return the types of all columns, as far as the first rows tell.
-
-        Whole numbers may get decimals later, and a column that is empty at first may be anything.
-        """
+        """Return the types of all columns, as far as the first rows tell."""
         with self._open({}) as reader:
-            schema = reader.schema
-        types = {}
-        for field in schema:
-            kind = pa.float64() if pa.types.is_integer(field.type) else field.type
-            text = field.name in self.options.text or pa.types.is_null(kind)
-            types[field.name] = pa.string() if text else kind
+            types = dict(zip(reader.schema.names, reader.schema.types, strict=True))
+        for name, kind in types.items():
+            if name in self.options.text or pa.types.is_null(kind):  # which may become anything
+                types[name] = pa.string()
+            elif pa.types.is_integer(kind):  # to which decimals may be added
+                types[name] = pa.float64()
         return types
 
     def column_of(self, error: pa.ArrowInvalid) -> str | None:
@@ -201,10 +176,7 @@ class DelimitedText:
         return self.names[int(found[1])] if found else None
 
     def some_rows(self) -> pa.Table:
-        """Return rows from the beginning and from places all over, as text.
-
-        No rows if they cannot be read in this way; what is wrong is found when all rows are read.
-        """
+        """Return rows from the beginning and from places all over, as text, if that is possible."""
         text = self._first_lines[:HEAD_CHARACTERS]
         if len(text) == HEAD_CHARACTERS:
             text = text.rpartition("\n")[0] + "\n"

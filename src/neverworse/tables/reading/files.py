@@ -73,26 +73,13 @@ PYARROW_MESSAGES = {
 
 
 class TableFile:
-    """A file with a table, opened as often as necessary.
-
-    Parameters
-    ----------
-    path : str
-        Of the file, or "-" for standard input.
-
-    Attributes
-    ----------
-    path : str
-        Of the file, or of a temporary copy of standard input or of a named pipe.
-    once : bool
-        Whether it is such a copy.
-    """
+    """A file with a table, opened as often as necessary; "-" is standard input."""
 
     def __init__(self, path: str) -> None:
         if path != STDIN and not Path(path).exists():
             raise _not_found(Path(path))
         self.name = "standard input" if path == STDIN else printable(path)
-        self.once = path == STDIN or not Path(path).is_file()
+        self.once = path == STDIN or not Path(path).is_file()  # a pipe, which is copied to a file
         self._handles = contextlib.ExitStack()
         self.path = self._copied(path) if self.once else path
         self._before = self._state()
