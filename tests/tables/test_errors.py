@@ -23,7 +23,7 @@ from neverworse.tables import (
     read_target,
     table_files,
 )
-from neverworse.tables.reading import delimited
+from neverworse.tables.reading import formats
 
 READABLE = {"x": [1.0, 2.0, 3.0]}
 
@@ -125,7 +125,7 @@ def test_text_is_converted_alike_from_files_and_pipes(piped, tmp_path, monkeypat
 def test_a_value_of_another_type_is_named(
     column, value, should_hold, block, piped, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     cells = dict.fromkeys("abcd", "") | {column: f'"{value}"'}
     wrong = ",".join(cells.values()).encode() + b"\n"
     files = source(ROWS + wrong + ROWS.partition(b"\n")[2], piped, tmp_path, monkeypatch)

@@ -27,7 +27,7 @@ from neverworse.tables import (
     table_files,
 )
 from neverworse.tables._classifier import PreparedRows
-from neverworse.tables.reading import delimited
+from neverworse.tables.reading import formats
 from tests.study.fits import fitted, table
 
 
@@ -176,7 +176,7 @@ def test_other_formats_are_to_be_converted(tmp_path):
 
 
 def test_types_may_change_within_a_large_csv(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", 1 << 12)
     path = tmp_path / "rows.csv"
     with path.open("w") as file:
         file.write("a,b,c\n")

@@ -24,7 +24,7 @@ from neverworse.tables import (
     read_table,
     table_files,
 )
-from neverworse.tables.reading import delimited
+from neverworse.tables.reading import formats
 from tests.tables.messy import TABLES
 
 GERMAN = TABLES["german_clinic"]
@@ -70,7 +70,7 @@ def test_numbers_and_dates_are_those_of_pandas(tmp_path):
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])
 def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
     path, table, model = german(tmp_path)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     options = ReadOptions(missing=("k.A.",))
     found = pa.concat_tables(predict_batches(model, table_files([str(path)]), options, Noticed()))
     assert found.column("prediction").to_pylist() == model.predict(table).tolist()
@@ -95,7 +95,7 @@ def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])
 def test_a_value_that_does_not_fit_is_named(tmp_path, monkeypatch, column, value, said, block):
     path, _, model = german(tmp_path)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     new = pd.read_csv(path, sep=";", dtype=str, encoding="utf-8-sig")
     new.loc[200, column] = value
     new.to_csv(path, sep=";", index=False)
@@ -119,7 +119,7 @@ def test_a_table_in_a_file_names_the_row_of_a_value_that_does_not_fit(
     tmp_path, capsys, monkeypatch
 ):
     """Though PyArrow took the column for numbers, from its first rows."""
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", 1 << 12)
     rows = [f"{k}.25,{'ab'[k % 2] if k < 20 else ''}" for k in range(4_000)]
     rows[3_900] = "x,"
     (tmp_path / "t.csv").write_text("\n".join(["n,y", *rows]))

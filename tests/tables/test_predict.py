@@ -25,7 +25,7 @@ from neverworse.tables import (
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables.reading import delimited
+from neverworse.tables.reading import formats
 
 
 def frame(n=500, seed=0):
@@ -86,7 +86,7 @@ def predicted(model, *paths, noticed=None, missing=(), **options):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows"])
 def test_batches_give_the_same_as_all_rows_at_once(model, tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(reading, "BATCH_ROWS", 64)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", 4096)
     noticed = Noticed()
     path = written(tmp_path / f"t{suffix}", TABLE)
     found = predicted(model, path, noticed=noticed, id_name="id", probabilities=True)

@@ -41,6 +41,7 @@ from neverworse.tables.preparation.values import (
     row_weights,
 )
 from neverworse.tables.reading import (
+    StoredTable,
     is_large,
     read_table,
     stacked,
@@ -48,9 +49,8 @@ from neverworse.tables.reading import (
     stream_batches,
     table_files,
 )
-from neverworse.tables.reading.delimited import ReadOptions
 from neverworse.tables.reading.files import TableFile, printable
-from neverworse.tables.reading.formats import StoredTable
+from neverworse.tables.reading.formats import ReadOptions
 
 # Classes of which fitted models consist besides estimators and arrays: none of this room.
 FITTED_PARTS: tuple[type, ...] = ()

@@ -26,8 +26,8 @@ from neverworse.tables._errors import TableError
 from neverworse.tables.preparation import TablePreparation, TakesTables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
-from neverworse.tables.reading.delimited import as_strings, decoded
-from neverworse.tables.reading.formats import StoredTable
+from neverworse.tables.reading import StoredTable
+from neverworse.tables.reading.formats import as_strings, decoded
 
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
 FORMULA = r"^[=+\-@\t\r]"

@@ -27,8 +27,8 @@ from neverworse.tables.preparation.values import (
     row_weights,
 )
 from neverworse.tables.reading import check_unique, stream_batches
-from neverworse.tables.reading.delimited import ReadOptions, spells_number
 from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.formats import ReadOptions, spells_number
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"

@@ -38,7 +38,7 @@ from neverworse.tables.preparation.values import (
     is_number,
     numbers,
 )
-from neverworse.tables.reading.delimited import TEXT, decoded, is_text
+from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 

@@ -30,8 +30,8 @@ from neverworse.tables.preparation.notation import (
     with_numbered_months,
 )
 from neverworse.tables.preparation.values import distinct
-from neverworse.tables.reading.delimited import DelimitedText, ReadOptions
 from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.formats import DelimitedText, ReadOptions
 
 FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
 MAJORITY = 0.5

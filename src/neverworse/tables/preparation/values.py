@@ -17,14 +17,14 @@ from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
 from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
-from neverworse.tables.reading.delimited import (
+from neverworse.tables.reading import StoredTable
+from neverworse.tables.reading.formats import (
     DELIMITERS,
     as_strings,
     decoded,
     is_text,
     spells_number,
 )
-from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds

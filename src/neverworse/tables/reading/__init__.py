@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,20 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from neverworse._words import quoted
+from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import (
+from neverworse.tables.reading.files import STDIN, TableFile, printable
+from neverworse.tables.reading.formats import (
     DelimitedText,
     ReadOptions,
     as_strings,
     decoded,
-    with_nulls,
-)
-from neverworse.tables.reading.files import STDIN, TableFile, printable
-from neverworse.tables.reading.formats import (
-    StoredTable,
+    is_text,
     read_arrow,
     read_json,
     read_workbook,
     valid,
+    with_nulls,
 )
 
 BATCH_ROWS = 1 << 14
@@ -186,7 +186,82 @@ def _without_blanks(table: pa.Table) -> pa.Table:
     return table if len(kept) == table.num_columns else table.select(kept)
 
 
-# Larger than memory?
+# Larger than memory
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Parquet files with the same columns as a table; columns and batches are read when needed."""
+
+    files: tuple[File, ...]
+    column_names: list[str]  # of all columns that are in use
+    missing: tuple[str, ...] = ("",)  # words that mean a missing value
+    batch_rows: int = 1 << 14  # that are read at once
+
+    @classmethod
+    def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
+        """Open files, which must have the same columns and types."""
+        try:
+            files = tuple(File.look_at(path) for path in paths)
+        except ValueError as error:
+            raise TableError(str(error), code="file") from None
+        first = files[0]
+        for file in files[1:]:
+            if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
+                raise TableError(
+                    f"{file.path} has other columns, or other types, than {first.path}.",
+                    "Tables that are larger than memory need the same in all files.",
+                    code="column",
+                )
+        return cls(files, list(first.schema.names), ("", *missing))
+
+    @property
+    def num_rows(self) -> int:
+        return sum(file.n_rows for file in self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([self.files[0].schema.field(name) for name in self.column_names])
+
+    def select(self, names: Sequence[str]) -> StoredTable:
+        return replace(self, column_names=list(names))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        kind = self.schema.field(name).type
+        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
+        parts = []
+        for file in self.files:
+            with file.open(read_dictionary=encoded) as opened:
+                parts += opened.read(columns=[name]).column(0).chunks
+        column = pa.chunked_array(parts, type=parts[0].type if parts else kind)
+        return with_nulls(pa.table({name: column}), self.missing).column(0)
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of rows of all batches: none spans two row groups."""
+        return [
+            min(self.batch_rows, rows - start)
+            for file in self.files
+            for rows in file.group_rows
+            for start in range(0, rows, self.batch_rows)
+        ]
+
+    def batches(self, chosen: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Read some batches of rows, in increasing order, or all of them."""
+        wanted = set(range(len(self.sizes())) if chosen is None else chosen)
+        first = 0  # of the row group, among all batches
+        for file in self.files:
+            with file.open() as opened:
+                for group, rows in enumerate(file.group_rows):
+                    numbers = range(first, first - (-rows // self.batch_rows))
+                    first = numbers.stop
+                    if wanted.isdisjoint(numbers):
+                        continue
+                    batches = opened.iter_batches(
+                        self.batch_rows, row_groups=[group], columns=self.column_names
+                    )
+                    for number, batch in zip(numbers, batches, strict=True):
+                        if number in wanted:
+                            yield with_nulls(pa.Table.from_batches([batch]), self.missing)
 
 
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
