@@ -537,4 +537,4 @@ def test_labels_that_are_lists(tmp_path, capsys):
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = ["fit", str(tmp_path / "t.jsonl"), "--target", "y", "--out", str(tmp_path / "out")]
     assert main(words) == 4
-    assert "has cells without plain values, of type list<item: null>" in capsys.readouterr().err
+    assert "Labels or categories cannot be of type list<item: null>" in capsys.readouterr().err

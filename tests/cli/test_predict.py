@@ -141,7 +141,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
         ("none.skops patients.csv", 5, "There is no file"),
         ("results patients.csv", 5, "There is no file results. Give the model.skops of a fit."),
         ("patients.csv patients.csv", 5, "is not a model file, which is a zip archive."),
-        ("pickle patients.csv", 5, "is a pickle (of pickle or joblib)."),
+        ("pickle patients.csv", 5, "is a pickle (of pickle or joblib)"),
         ("truncated patients.csv", 5, "truncated"),
         ("changed patients.csv", 5, "changed"),
         ("model.skops none.csv", 4, "There is no file"),

@@ -745,7 +745,7 @@ def test_a_model_of_another_scikit_learn_gives_no_warning(saved, tmp_path):
 def test_protocols_of_other_times(saved, tmp_path, protocol):
     schema = json.loads(unzipped(saved[1])["schema.json"]) | {"protocol": protocol}
     message = refusal(load_model, written(tmp_path, repacked(saved[1], schema=schema)))
-    assert f"it was written by {'a newer' if protocol == 99 else 'an old'} skops" in message
+    assert "it was written by another skops (protocol" in message
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,15 @@ import sklearn
 
 from neverworse import __version__
 from neverworse._files import write_whole
-from neverworse._words import install, quoted
+from neverworse._words import cropped, install, quoted
 from neverworse.tables._errors import AGAIN, ModelFileError
-from neverworse.tables._trusted import check_encoders, checked_tree, is_trusted, nodes_with_file
+from neverworse.tables._trusted import (
+    NOT_LISTED,
+    check_encoders,
+    checked_tree,
+    is_trusted,
+    nodes_with_file,
+)
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
@@ -124,7 +130,12 @@ def save_model(
     with refusing(f"This {type(model).__name__} cannot be saved", otherwise):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
-        members = _canonical(tree, members)
+        names: dict[str, str] = {}  # numbers: skops names members by addresses in memory
+        for node in nodes_with_file(tree):
+            name = f"{len(names)}{Path(node['file']).suffix}"
+            node["file"] = names.setdefault(node["file"], name)
+        arrays = {new: members[old] for old, new in names.items()}
+        members = {SCHEMA: json.dumps(tree).encode()} | arrays
         _build(tree, members, compiled)  # what cannot be opened again is known now
     document = {
         "format": FORMAT,
@@ -184,10 +195,7 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
         if SCHEMA not in members:
             raise ModelFileError(f"it is a zip archive, but not a model of skops. {WITH_SKOPS}")
         if ours and FACTS not in members:
-            raise ModelFileError(
-                "it was not written by neverworse, so it is unknown which tables it is for. Give "
-                "the model.skops that neverworse fit wrote."
-            )
+            raise ModelFileError("it was not written by neverworse. Give the model.skops of a fit.")
         if FACTS in members:
             document = _unsealed(members)
             facts, notes = document["facts"], _notes(document)
@@ -222,23 +230,11 @@ def _skops() -> ModuleType:
         import skops.io
         from packaging.version import Version
     except ImportError:
-        raise ModelFileError(
-            f"Model files need skops, which is not installed. {install('tables')}"
-        ) from None
+        raise ModelFileError(f"Model files need skops. {install('tables')}") from None
     if Version(skops.__version__) < Version(OLDEST_SKOPS):
-        raise ModelFileError(
-            f"skops {skops.__version__} is too old to be safe. {install('tables')}"
-        )
+        old = f"skops {skops.__version__} is too old to be safe."
+        raise ModelFileError(f"{old} {install('tables')}")
     return skops.io
-
-
-def _canonical(tree: dict[str, Any], members: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the members under numbers: skops names them by addresses in memory."""
-    names: dict[str, str] = {}
-    for node in nodes_with_file(tree):
-        old = node["file"]
-        node["file"] = names.setdefault(old, f"{len(names)}{Path(old).suffix}")
-    return {SCHEMA: json.dumps(tree).encode()} | {new: members[old] for old, new in names.items()}
 
 
 def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = False) -> Any:
@@ -246,10 +242,9 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
     from skops.io._protocol import PROTOCOL
 
     protocol = tree.get("protocol")
-    if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
-        raise ModelFileError(f"it was written by an old skops. {WITH_SKOPS}")
-    if protocol > PROTOCOL:
-        raise ModelFileError("it was written by a newer skops. Run: pip install --upgrade skops")
+    if type(protocol) is not int or not OLDEST_PROTOCOL <= protocol <= PROTOCOL:
+        other = f"another skops (protocol {cropped(repr(protocol))})"
+        raise ModelFileError(f"it was written by {other}. Upgrade both: pip install -U skops")
     files = {node["file"] for node in nodes_with_file(tree)}
     # NumPy opens other formats as well, one of which is a zip archive of any size.
     if not all(members.get(name, b"").startswith(ARRAY) for name in files):
@@ -263,10 +258,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
         asked = skops.get_untrusted_types(data=archive)
         unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
-            raise ModelFileError(
-                f"it contains {quoted(unknown)}, which may do anything. Use "
-                "estimators of scikit-learn and neverworse only."
-            )
+            raise ModelFileError(f"it contains {quoted(unknown)}, {NOT_LISTED}")
         model = skops.loads(archive, trusted=asked)
     check_encoders(model)
     return model
@@ -276,11 +268,10 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     """Return the facts about the model, if nothing was changed since it was written."""
     document: dict[str, Any] = json.loads(members[FACTS])
     if document["format"] != FORMAT:
-        raise ModelFileError(
-            f"it has format {document['format']!r} of neverworse {document['neverworse']}, and "
-            f"this neverworse {__version__} reads format {FORMAT}. "
-            f"{install('tables', 'a newer clone')}"
-        )
+        other = f"format {document['format']!r} of neverworse {document['neverworse']}"
+        here = f"this neverworse {__version__} reads format {FORMAT}"
+        newer = install("tables", "a newer clone")
+        raise ModelFileError(f"it has {other}, and {here}. {newer}")
     seal = document.pop("seal")
     found = {name: _sha256(data) for name, data in members.items() if name != FACTS}
     no_features = document["facts"].get("no_features", [])
@@ -316,10 +307,8 @@ def _zip_archive(path: Path) -> bytes:
         raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB, too large for a model.")
     contents = path.read_bytes()
     if contents.startswith(PICKLE):
-        raise ModelFileError(
-            "it is a pickle (of pickle or joblib). Opening it could run any code, so it was not "
-            f"opened. {WITH_SKOPS}"
-        )
+        reason = "it is a pickle (of pickle or joblib), which could run any code when opened."
+        raise ModelFileError(f"{reason} {WITH_SKOPS}")
     if not contents.startswith(b"PK"):
         raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
     return contents

@@ -26,31 +26,26 @@ from neverworse.tables._errors import ModelFileError
 ROOMS = ("estimators", "tables", "evidence", "methods")
 # Parts of scikit-learn's models, written in Python, that skops leaves to its users to judge.
 PARTS = frozenset(
-    {
-        "numpy.dtype",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.utils._bunch.Bunch",
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
-        *(
-            f"sklearn.gaussian_process.kernels.{name}"
-            for name in ("ConstantKernel", "Matern", "Product", "RBF", "Sum", "WhiteKernel")
-        ),
-    }
-)
+    f"sklearn.{name}"
+    for name in (
+        *("calibration._CalibratedClassifier", "calibration._SigmoidCalibration"),
+        *("gaussian_process.kernels.ConstantKernel", "gaussian_process.kernels.Matern"),
+        *("gaussian_process.kernels.Product", "gaussian_process.kernels.RBF"),
+        *("gaussian_process.kernels.Sum", "gaussian_process.kernels.WhiteKernel"),
+        *("metrics._scorer._PassthroughScorer", "utils._bunch.Bunch"),
+        *("model_selection._split.KFold", "model_selection._split.StratifiedKFold"),
+        "utils._metadata_requests.MetadataRequest",
+        "utils._metadata_requests.MethodMetadataRequest",
+    )
+) | {"numpy.dtype"}
 # Compiled parts that skops leaves to its users to judge.
 COMPILED = frozenset(
-    {
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.tree._tree.Tree",
-    }
+    f"sklearn.{name}"
+    for name in (
+        *("ensemble._hist_gradient_boosting.predictor.TreePredictor", "tree._tree.Tree"),
+        *("metrics._dist_metrics.EuclideanDistance64", "neighbors._ball_tree.BallTree"),
+        "neighbors._kd_tree.KDTree",
+    )
 )
 # Where the models of scikit-learn are that predict in NumPy, which checks every index, or leave the
 # predicting to others. Whatever is elsewhere (trees, neighbours, kernel machines, clusters, words)
@@ -74,29 +69,27 @@ PLAIN = (
         )
     ),
 )
-SCALARS = frozenset(f"numpy.{scalar.__name__}" for scalar in np.sctypeDict.values())
-KEYS = frozenset({"builtins.float", "builtins.int", "builtins.str"}) | {
-    f"numpy.{scalar.__name__}"
-    for scalar in np.sctypeDict.values()
+SCALARS = {f"numpy.{scalar.__name__}": scalar for scalar in np.sctypeDict.values()}
+KEYS = {"builtins.float", "builtins.int", "builtins.str"} | {
+    name
+    for name, scalar in SCALARS.items()
     if issubclass(scalar, np.integer | np.floating | np.str_)
 }
 # The types that a loader may make, besides objects.
-LOADERS: dict[str, frozenset[str]] = {
-    "DTypeNode": frozenset({"numpy.dtype"}),
-    "DictNode": frozenset(
-        {"builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"}
-    ),
-    "JsonNode": frozenset({"builtins.str"}),
-    "ListNode": frozenset({"builtins.list"}),
-    "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
-    "NdArrayNode": SCALARS | {"numpy.ndarray"},
-    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
-    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
-    "SetNode": frozenset({"builtins.set"}),
-    "SliceNode": frozenset({"builtins.slice"}),
-    "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
-    "TupleNode": frozenset({"builtins.tuple"}),
-    "TypeNode": SCALARS | {f"builtins.{one}" for one in ("bool", "float", "int", "str")},
+LOADERS: dict[str, tuple[str, ...]] = {
+    "DTypeNode": ("numpy.dtype",),
+    "DictNode": ("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"),
+    "JsonNode": ("builtins.str",),
+    "ListNode": ("builtins.list",),
+    "MaskedArrayNode": ("numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"),
+    "NdArrayNode": (*SCALARS, "numpy.ndarray"),
+    "RandomGeneratorNode": ("numpy.random._generator.Generator",),
+    "RandomStateNode": ("numpy.random.mtrand.RandomState",),
+    "SetNode": ("builtins.set",),
+    "SliceNode": ("builtins.slice",),
+    "TreeNode": ("sklearn.tree._tree.Tree",),
+    "TupleNode": ("builtins.tuple",),
+    "TypeNode": (*SCALARS, "builtins.bool", "builtins.float", "builtins.int", "builtins.str"),
 }
 COMPILED_LOADERS = ("RandomGeneratorNode", "RandomStateNode", "TreeNode")
 # Of these, skops has lists of its own. Not from neverworse, whose functions and classes would
@@ -106,6 +99,10 @@ FROM = {
     "LossNode": ("_loss.", "sklearn._loss.", "sklearn.linear_model."),  # without sklearn before 1.9
 }
 NODE = frozenset({"__class__", "__loader__", "__module__"})
+NOT_LISTED = (
+    "which is not on the list of what models need. Use estimators of scikit-learn and neverworse "
+    "only."
+)
 MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
 
 
@@ -179,10 +176,7 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
         is_allowed = full in LOADERS.get(loader, ()) or full.startswith(FROM.get(loader, ()))
         is_compiled = loader in COMPILED_LOADERS
     if not is_allowed or not name.isidentifier():
-        raise ModelFileError(
-            f"it contains {shown} ({cropped(loader)}), which is not on the list of what models "
-            "need. Use estimators of scikit-learn and neverworse only."
-        )
+        raise ModelFileError(f"it contains {shown} ({cropped(loader)}), {NOT_LISTED}")
     if is_compiled and not compiled:
         raise ModelFileError(
             f"it contains {shown}, compiled code that a malicious file can crash. If you made the "
@@ -212,10 +206,7 @@ def _check_dict(node: dict[str, Any]) -> None:
     content, types = node["content"], node["key_types"]["content"]
     names = {f"{one['__module__']}.{one['__class__']}" for one in types}
     if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
-        raise ModelFileError(
-            "it contains a dict that would be changed by saving it, as its keys are not all "
-            "numbers or all text. Use numbers or text as keys."
-        )
+        raise ModelFileError("a dict would come back changed. Use numbers or text as keys.")
 
 
 def nodes_with_file(tree: Any) -> Iterator[dict[str, Any]]:
@@ -239,11 +230,11 @@ def check_encoders(model: Any) -> None:
     for part in _parts(model):
         if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
             try:
-                is_consistent = _is_consistent(part)
+                if _is_consistent(part):
+                    continue
             except (AttributeError, IndexError, TypeError, ValueError):
-                is_consistent = False
-            if not is_consistent:
-                raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
+                pass
+            raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -269,29 +260,32 @@ def _parts(model: Any) -> Iterator[Any]:
 def _is_consistent(encoder: OneHotEncoder) -> bool:
     """Whether every level is found, and has a place among the columns of its feature."""
     none = [None] * len(encoder.categories_)
-    dropped = encoder._drop_idx_after_grouping
-    groups = encoder._default_to_infrequent_mappings if encoder._infrequent_enabled else none
-    infrequent = encoder._infrequent_indices if encoder._infrequent_enabled else none
-    dropped = none if dropped is None else dropped
-    parts = (encoder.categories_, encoder._n_features_outs, dropped, groups, infrequent)
-    for levels, n_columns, drop, group, rare in zip(*parts, strict=True):
-        # Numbers are searched for, so they must be in order; words are looked up.
-        ordered = np.array([one for one in levels.tolist() if isinstance(one, int | float)], "f8")
-        if np.isnan(ordered[:-1]).any() or (np.diff(ordered) <= 0.0).any():
-            return False
-        if levels.ndim != 1 or levels.dtype.kind not in "biufOUS":
-            return False
-        if (group is None) != (rare is None):
-            return False
-        if group is not None and (len(group) != len(levels) or not np.take(group, rare).size):
-            return False
-        places = np.arange(len(levels)) if group is None else group
-        if drop is not None:
-            places = places[places != index(drop)]
-            places = places - (places > index(drop))
-        used = np.unique(places)
-        if used.dtype.kind not in "iu" or not np.array_equal(used, np.arange(len(used))):
-            return False
-        if type(n_columns) is not int or n_columns != len(used):
-            return False
-    return True
+    dropped, grouped = encoder._drop_idx_after_grouping, encoder._infrequent_enabled
+    features = zip(
+        encoder.categories_,
+        encoder._n_features_outs,
+        none if dropped is None else dropped,
+        encoder._default_to_infrequent_mappings if grouped else none,
+        encoder._infrequent_indices if grouped else none,
+        strict=True,
+    )
+    return all(_fits(*feature) for feature in features)
+
+
+def _fits(levels: Any, n_columns: Any, dropped: Any, groups: Any, rare: Any) -> bool:
+    # Numbers are searched for, so they must be in order; words are looked up.
+    numbers = np.array([level for level in levels.tolist() if isinstance(level, int | float)], "f8")
+    places = np.arange(len(levels)) if groups is None else groups
+    if dropped is not None:
+        places = places[places != index(dropped)]
+        places = places - (places > index(dropped))
+    used = np.unique(places)
+    if groups is not None and (len(groups) != len(levels) or not np.take(groups, rare).size):
+        return False
+    return (
+        (levels.ndim == 1 and levels.dtype.kind in "biufOUS")
+        and not (np.isnan(numbers[:-1]).any() or (np.diff(numbers) <= 0.0).any())
+        and (type(n_columns) is int and n_columns == len(used))
+        and (used.dtype.kind in "iu" and np.array_equal(used, np.arange(len(used))))
+        and (rare is None) == (groups is None)
+    )

@@ -22,6 +22,7 @@ from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (
     CATEGORY,
     DROP,
+    MAX_LEVELS,
     ColumnPlan,
     check_readable,
     infinite,
@@ -67,8 +68,8 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
 
     Columns that are empty or constant, that number the rows, or whose text is different in almost
     every row, are left out; `plans_` says which and why. No label is used, so that rows to be
-    tested on later may be among those that it is fitted to. `max_levels` levels of a category get
-    an indicator of their own; all other parameters are those of `TableClassifier`.
+    tested on later may be among those that it is fitted to. Parameters are those of
+    `TableClassifier`.
     """
 
     feature_columns_: list[str]  # the column of each feature
@@ -87,14 +88,12 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         *,
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
-        max_levels: int = 30,
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         decimal: str | None = None,
         dates: DateOrder | None = None,
     ) -> None:
         self.categorical = categorical
         self.drop = drop
-        self.max_levels = max_levels
         self.columns = columns
         self.decimal = decimal
         self.dates = dates
@@ -110,7 +109,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         check_known(names, self.drop, "drop")
         # What the options say goes before the plan.
         known |= dict.fromkeys(self.categorical, CATEGORY) | dict.fromkeys(self.drop, DROP)
-        return plan_columns(table, known, self.decimal, self.dates, self.max_levels)
+        return plan_columns(table, known, self.decimal, self.dates)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
@@ -286,8 +285,8 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         columns += [columns[k] for k in missing]
         self.places_ = {}
         for name, levels in self.levels_.items():
-            has_rare = len(levels) > self.max_levels + 1
-            n_own = self.max_levels if has_rare else len(levels)
+            has_rare = len(levels) > MAX_LEVELS + 1
+            n_own = MAX_LEVELS if has_rare else len(levels)
             rare = n_own - 1 if has_rare else -1
             self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
             shown = [*levels[1:n_own], *[OTHER] * has_rare]

@@ -42,6 +42,7 @@ from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
+MAX_LEVELS = 30  # of a category that get an indicator of their own
 SAME_POINT = 1e-6  # numbers on a circle of radius 1 that differ less are the same
 # What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
 INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
@@ -77,17 +78,9 @@ class ColumnPlan:
 
 
 def plan_columns(
-    table: pa.Table,
-    known: Mapping[str, Reading],
-    decimal: str | None,
-    dates: DateOrder | None,
-    max_levels: int,
+    table: pa.Table, known: Mapping[str, Reading], decimal: str | None, dates: DateOrder | None
 ) -> list[ColumnPlan]:
-    """Decide for every column of a table; `known` has those for which somebody else did.
-
-    For `decimal` and `dates` see `recognise`; `max_levels` levels of a category get their own
-    indicator.
-    """
+    """Decide for every column of a table, unless `known` has how to read it."""
 
     def plan(name: str) -> ColumnPlan:
         column = Column(name, table.column(name))
@@ -98,18 +91,16 @@ def plan_columns(
         except TableError as error:
             unreadable = ColumnPlan(name, "dropped", "cannot be read", column.n_missing)
             return replace(unreadable, read_as="-", look=str(error), error=error)
-        return replace(planned, look=planned.look or _check(planned, len(column.data), max_levels))
+        return replace(planned, look=planned.look or _check(planned, len(column.data)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(plan, table.column_names))
     if all(plan.kind == "dropped" and plan.error is None for plan in plans):
         reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:3])
         more = f"; and {len(plans) - 3:,} more" if len(plans) > 3 else ""
-        raise TableError(
-            f"There is no column to learn from: {reasons or 'no other column is left'}{more}.",
-            "Add columns, or leave out fewer (--drop, --id).",
-            code="column",
-        )
+        reasons = f"{reasons or 'no other column is left'}{more}"
+        problem = f"There is no column to learn from: {reasons}."
+        raise TableError(problem, "Add columns, or leave out fewer (--drop, --id).", code="column")
     return plans
 
 
@@ -120,11 +111,11 @@ def check_readable(plans: Sequence[ColumnPlan]) -> None:
         raise errors[0] if len(errors) == 1 else UnreadableColumnsError(errors)
 
 
-def _check(plan: ColumnPlan, n_rows: int, max_levels: int) -> str:
+def _check(plan: ColumnPlan, n_rows: int) -> str:
     """Return what people should look at whatever the values are."""
-    if len(plan.levels) > max_levels + 1:
+    if len(plan.levels) > MAX_LEVELS + 1:
         return (
-            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones get "
+            f"{len(plan.levels):,} different values: the {MAX_LEVELS} most frequent ones get "
             "a feature each, all others share one. If that loses information, merge some of them."
         )
     if plan.n_missing > MAJORITY * n_rows:

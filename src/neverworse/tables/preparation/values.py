@@ -55,18 +55,13 @@ def as_table(X: Any) -> Any:
         for name, cells in ((name, list(column)) for name, column in X.items()):
             row = _first_unlike(cells)
             if row is not None:
-                raise TableError(
-                    f"Column {name!r} has values of several types, or integers beyond 64 bits: "
-                    f"{cropped(repr(cells[row]))}",
-                    "Convert the column to numbers or text.",
-                    column=str(name),
-                    row=row,
-                ) from None
+                what = f"of another type, or an integer beyond 64 bits: {cropped(repr(cells[row]))}"
+                fix = "Convert the column to numbers or text."
+                problem = f"Column {name!r} has a value {what}"
+                raise TableError(problem, fix, column=str(name), row=row) from None
         raise
-    raise TypeError(
-        "X must be a table with named columns (of pandas, polars or PyArrow), not a "
-        f"{type(X).__name__}."
-    )
+    libraries = "(of pandas, polars or PyArrow)"
+    raise TypeError(f"X must be a table with named columns {libraries}, not {type(X).__name__}.")
 
 
 def _first_unlike(cells: list[Any]) -> int | None:
@@ -107,14 +102,10 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     if missing:
         extra = [name for name in names if name not in set(needed)]
         hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
-        raise TableError(
-            f"The table lacks {count(len(missing), 'column')} that the model was fitted to: "
-            f"{quoted(missing)}.",
-            "Add what is missing, with empty cells where values are unknown, or correct the names. "
-            f"{hint}".rstrip(),
-            code="column",
-            column=missing[0],
-        )
+        lacks = f"lacks {count(len(missing), 'column')} that the model was fitted to"
+        fix = f"Add what is missing, with empty cells for unknown values. {hint}".rstrip()
+        problem = f"The table {lacks}: {quoted(missing)}."
+        raise TableError(problem, fix, code="column", column=missing[0])
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -211,11 +202,8 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
         try:
             column = column.dictionary_encode()
         except pa.ArrowNotImplementedError:
-            raise TableError(
-                "A column of labels or categories has cells without plain values, of type "
-                f"{cropped(str(column.type))}.",
-                "Split them, or leave it out: --drop COLUMN.",
-            ) from None
+            problem = f"Labels or categories cannot be of type {cropped(str(column.type))}."
+            raise TableError(problem, "Leave the column out: --drop COLUMN.") from None
     merged = column.unify_dictionaries().combine_chunks()
     if isinstance(merged, pa.ChunkedArray):
         merged = pa.concat_arrays(merged.chunks)
@@ -253,12 +241,9 @@ def _parsed(
     if wrong.any():
         row = int(np.argmax(np.append(wrong, False)[codes]))
         text = cropped(str(texts[int(codes[row])]))
-        raise TableError(
-            f"Column {name!r} should hold {_words(reading)}, but has {text!r}",
-            correction(text, reading.decimal if reading.kind == "number" else None),
-            column=name,
-            row=first_row + row,
-        )
+        problem = f"Column {name!r} should hold {_words(reading)}, but has {text!r}"
+        fix = correction(text, reading.decimal if reading.kind == "number" else None)
+        raise TableError(problem, fix, column=name, row=first_row + row)
     return np.append(values, np.nan), codes
 
 

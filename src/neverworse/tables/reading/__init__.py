@@ -110,11 +110,8 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
             parts = [as_strings(column) for column in plain] if as_text else plain
             tables = [pa.table({name: part}) for part in parts]
             return pa.concat_tables(tables, promote_options="permissive").column(0)
-    raise TableError(
-        f"Column {name!r} holds values of incompatible types in the files.",
-        "Make them alike, or remove it.",
-        column=name,
-    )
+    problem = f"Column {name!r} holds values of incompatible types in the files."
+    raise TableError(problem, "Make them alike, or remove it.", column=name)
 
 
 def stream_batches(
@@ -208,11 +205,9 @@ class StoredTable:
         first = files[0]
         for file in files[1:]:
             if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
-                raise TableError(
-                    f"{file.path} has other columns, or other types, than {first.path}.",
-                    "Tables that are larger than memory need the same in all files.",
-                    code="column",
-                )
+                problem = f"{file.path} has other columns, or other types, than {first.path}."
+                fix = "Tables that are larger than memory need the same in all files."
+                raise TableError(problem, fix, code="column")
         return cls(files, list(first.schema.names), ("", *missing))
 
     @property

@@ -257,11 +257,8 @@ class DelimitedText:
             problem, fix = f"There is no encoding {known!r}.", "Common ones: utf-8, cp1252, utf-16."
             raise TableError(problem, fix, code="file") from None
         if known is None and b"\x00" in self.file.head:
-            raise self.file.error(
-                "is neither text nor a known format.",
-                "Export the table as CSV or Parquet; if it is text in another encoding, name it, "
-                "for example --encoding utf-16.",
-            )
+            fix = "Export the table as CSV or Parquet, or name its encoding: --encoding utf-16."
+            raise self.file.error("is neither text nor a known format.", fix)
         return known or "utf-8"
 
 
@@ -316,27 +313,20 @@ def read_json(file: TableFile) -> pa.Table:
     brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
     levels = np.cumsum(steps, dtype=np.int32)
-    if np.any(levels - np.minimum.accumulate(np.minimum(levels, 0)) > MAX_DEPTH):
-        raise file.error(
-            f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
-            "Give rows of plain values, such as {'age': 31}.",
-        )
-    table = None
-    if not file.head.lstrip().startswith(b"["):
+    too_deep = np.any(levels - np.minimum.accumulate(np.minimum(levels, 0)) > MAX_DEPTH)
+    if not too_deep and not file.head.lstrip().startswith(b"["):
         options = arrow_json.ReadOptions(block_size=JSON_BYTES)
         table = valid(arrow_json.read_json(pa.BufferReader(content), options))
-    if table is None or all(pa.types.is_nested(kind) for kind in table.schema.types):
-        raise file.error(
-            "does not have one row per line, such as {'age': 31}.",
-            "From pandas: to_json(orient='records', lines=True).",
-        )
-    return table
+        if not all(pa.types.is_nested(kind) for kind in table.schema.types):
+            return table
+    problem = "does not have one row of plain values per line, such as {'age': 31}."
+    raise file.error(problem, "From pandas: to_json(orient='records', lines=True).")
 
 
 def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
     """Read a sheet whose first row has the names of the columns."""
     try:
-        from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+        from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         problem = "is a workbook, which needs python-calamine to be read."
         raise file.error(problem, install("tables")) from None
@@ -350,8 +340,6 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
         if sheet not in book.sheet_names:
             raise file.error(f"has no sheet {sheet!r}.", nearest(sheet, book.sheet_names))
         rows = book.get_sheet_by_name(sheet).to_python()
-    except PasswordError:
-        raise file.error("is protected by a password.", "Save it without one.") from None
     except CalamineError as error:
         raise file.error(f"cannot be read as a workbook: {error}.") from None
     if not rows:
