@@ -56,10 +56,10 @@ def read(tmp_path):
     return run
 
 
-def streamed(path, wanted, **options):
+def streamed(path, types, **options):
     names = []
     batches = stream_batches(
-        table_files([str(path)])[0], ReadOptions(**options), wanted, lambda _, n: names.extend(n)
+        table_files([str(path)])[0], ReadOptions(**options), types, lambda _, n: names.extend(n)
     )
     return pa.concat_tables(batches), names
 
@@ -89,9 +89,10 @@ def test_every_format_from_standard_input(monkeypatch, name):
 def test_every_format_in_batches(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(FILES[name])
-    table, names = streamed(path, ["y", "dose", "none"], text=frozenset({"y"}))
+    types = {"visit": pa.timestamp("us"), "dose": pa.float64(), "none": pa.float64()}
+    table, names = streamed(path, types)
     assert names == TABLE.column_names
-    assert values(table) == {name: values(TABLE)[name] for name in ("y", "dose")}
+    assert values(table) == {name: values(TABLE)[name] for name in ("visit", "dose")}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
@@ -282,8 +283,8 @@ def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
     }[name]
     table = read(content, name=name, missing=("?", "gone"))
     assert table.column("a").to_pylist() == ["x", *[None] * (len(WORDS) + 2)]
-    options = {"missing": ("?", "gone"), "text": frozenset({"a"})}
-    table, _ = streamed(tmp_path / "0" / name, ["a"], **options)
+    types = {"a": pa.dictionary(pa.int32(), pa.string())}
+    table, _ = streamed(tmp_path / "0" / name, types, missing=("?", "gone"))
     assert table.column("a").to_pylist() == ["x", *[None] * (len(WORDS) + 2)]
 
 
@@ -323,7 +324,7 @@ def test_a_very_long_cell(read, tmp_path):
     assert len(table.column("b")[0].as_py()) == 300_000
     (tmp_path / "long.csv").write_text(f"a,{'x' * 300_000}\n1,2\n")
     with pytest.raises(TableError, match="has no column names"):
-        streamed(tmp_path / "long.csv", ["a"])
+        streamed(tmp_path / "long.csv", {"a": pa.float64()})
 
 
 # JSON
@@ -550,7 +551,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": range(100_000)}), path)
     file = table_files([str(path)])[0]
-    batches = stream_batches(file, ReadOptions(), ["a"], lambda *_: None)
+    batches = stream_batches(file, ReadOptions(), {"a": pa.float64()}, lambda *_: None)
     next(batches)
     os.utime(path, ns=(1, 1))
     with pytest.raises(TableError, match=r"changed while it was being read. Run this again"):

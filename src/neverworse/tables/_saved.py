@@ -16,7 +16,8 @@ from neverworse._words import count, quoted
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier, id_texts, outputs, with_names
 from neverworse.tables._errors import ModelFileError, TableError, believing, in_options
-from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation import TablePreparation
+from neverworse.tables.preparation.notation import DATES, Reading
 from neverworse.tables.preparation.recognise import from_entry, text_columns
 from neverworse.tables.preparation.values import (
     check_columns,
@@ -28,7 +29,7 @@ from neverworse.tables.preparation.values import (
 )
 from neverworse.tables.reading import check_unique, stream_batches
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.formats import ReadOptions, spells_number
+from neverworse.tables.reading.formats import TEXT, ReadOptions, spells_number
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
@@ -79,13 +80,9 @@ def predict_batches(
         preparation = model.preparation_
         used = preparation.used_names
         options = replace(options, decimal=options.decimal or preparation.decimal)
-        plain, kinds = Reading("number", options.decimal or "."), preparation.types_
-        if set(map(type, used)) - {str} or kinds.keys() != set(used):
+        types = dict.fromkeys(ids, TEXT) | _types(preparation, options.decimal or ".")
+        if set(map(type, used)) - {str}:
             raise TypeError
-        # PyArrow converts numbers as it reads them; the text of all other columns is parsed later.
-        text = {n for n in used if from_entry(n, preparation.plan_[n]) != plain}
-        text |= {n for n in used if kinds[n].startswith(("bool", "time"))}
-        options = replace(options, text=frozenset({*text, *ids}))
 
     def check(file_name: str, names: Sequence[str]) -> None:
         with believing(USING):
@@ -96,7 +93,7 @@ def predict_batches(
             noticed.extra += tuple(name for name in names if name not in known)
 
     for file in files:
-        for batch in stream_batches(file, options, [*used, *ids], check):
+        for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
                 try:
                     with believing(USING):
@@ -104,6 +101,20 @@ def predict_batches(
                 except TableError as error:
                     raise error.moved(noticed.n_rows) from None
                 yield predicted
+
+
+def _types(preparation: TablePreparation, decimal: str) -> dict[str, pa.DataType]:
+    """Return the types that PyArrow converts text to; the text of other columns is parsed later."""
+    types = dict.fromkeys(preparation.used_names, TEXT)
+    for name in types:
+        reading, native = from_entry(name, preparation.plan_[name]), preparation.types_[name]
+        if reading == Reading("number", decimal) and not native.startswith(("bool", "time")):
+            types[name] = pa.float64()
+        elif reading == DATES:
+            # The nine digits of a nanosecond cannot be read in another unit.
+            unit = "ns" if native.startswith("timestamp[ns") else "us"
+            types[name] = pa.timestamp(unit, "UTC" if "tz=" in native else None)
+    return types
 
 
 def _predicted(

@@ -22,6 +22,7 @@ from neverworse.tables.reading.files import STDIN, TableFile, printable
 from neverworse.tables.reading.formats import (
     DelimitedText,
     ReadOptions,
+    Types,
     as_strings,
     decoded,
     is_text,
@@ -115,31 +116,33 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def stream_batches(
-    file: TableFile, options: ReadOptions, names: Sequence[str], check: Check
+    file: TableFile, options: ReadOptions, types: Types, check: Check
 ) -> Iterator[pa.Table]:
     """Read some columns of a file, as far as it has them, a batch of rows at a time.
 
     `check` is called with the name of the file and the names of all its columns before any row is
-    read. Files of text have columns of text, as options say, and of numbers, see
-    `DelimitedText.stream`; other files have types of their own.
+    read. The types are for text, see `DelimitedText.stream`; other files know their own.
     """
 
     def wanted(there: Sequence[str]) -> list[str]:
         check(file.name, there)
         found = set(there)
-        return [name for name in names if name in found]
+        return [name for name in types if name in found]
 
     with file.explained():
-        for batch in _stream(file, options, wanted):
+        for batch in _stream(file, options, types, wanted):
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
 
 def _stream(
-    file: TableFile, options: ReadOptions, wanted: Callable[[Sequence[str]], list[str]]
+    file: TableFile,
+    options: ReadOptions,
+    types: Types,
+    wanted: Callable[[Sequence[str]], list[str]],
 ) -> Iterator[Any]:
     if file.format == "csv":
         text = DelimitedText(file, options)
-        yield from text.stream(wanted(text.names))
+        yield from text.stream({name: types[name] for name in wanted(text.names)})
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)

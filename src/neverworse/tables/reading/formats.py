@@ -146,13 +146,12 @@ class DelimitedText:
             raise self.file.error(*NOT_UTF8)
         return table
 
-    def stream(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read columns, a block of rows at a time: as text where options say so, or as numbers.
+    def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
+        """Read columns of these types, a block of rows at a time.
 
-        From the first block on in which numbers are something else, all columns are text: whoever
+        From the first block on in which values are not of their type, all columns are text: whoever
         parses it knows what is wrong.
         """
-        types = {n: TEXT if n in self.options.text else pa.float64() for n in names}
         n_done = 0
         try:
             for block in self.blocks(types):
