@@ -128,6 +128,18 @@ def test_a_table_in_a_file_names_the_row_of_a_value_that_does_not_fit(
     assert "Column 'n' has numbers, but also 'x' in 1 of its rows, first in row 3,901." in said
 
 
+def test_an_explicit_decimal_mark_is_binding(tmp_path, capsys):
+    rows = [f"{k},5;{'ab'[k % 2] if k < 20 else ''}" for k in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["dose;y", *rows]))
+    fit = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--plan"]
+    assert main([*fit, "--quiet"]) == 0
+    assert main([*fit, "--decimal", "."]) == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "Column 'dose' has numbers such as '0,5', but the decimal mark of the table is '.'" in said
+    )
+
+
 # What some rows tell
 
 

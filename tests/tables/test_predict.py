@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, ipc, parquet
+from sklearn.linear_model import RidgeClassifier
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.tables import (
@@ -18,6 +19,7 @@ from neverworse.tables import (
     TableClassifier,
     TableError,
     id_texts,
+    outputs,
     predict_batches,
     reading,
     table_files,
@@ -110,6 +112,19 @@ def test_scores_that_could_be_probabilities_are_the_probabilities(model, tmp_pat
     inside = (shares > 0.0).all(axis=1)
     assert inside.sum() > 20
     np.testing.assert_allclose(found["score"][inside], shares.max(axis=1)[inside], atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_models_without_probabilities_are_those_of_their_classes(n_classes):
+    features = TABLE[["age", "count"]].to_numpy()
+    labels = np.digitize(TABLE["age"], [45, 55][: n_classes - 1])
+    classifier = RidgeClassifier().fit(features, labels)
+    codes, scores, shares = outputs(classifier, features)
+    decisions = classifier.decision_function(features)
+    expected = np.abs(decisions) if n_classes == 2 else decisions.max(axis=1)
+    np.testing.assert_allclose(scores, expected)
+    assert codes.tolist() == classifier.predict(features).tolist()
+    assert shares is None
 
 
 def test_rows_are_numbered_through_all_files(model, tmp_path):

@@ -138,6 +138,16 @@ def test_marks_that_nothing_tells_apart(values):
     assert read(values, decimal=",")[1][0] < 2
 
 
+@pytest.mark.parametrize(("values", "decimal"), [(["5,3", "12,75"], "."), (["5.3", "7"], ",")])
+def test_a_decimal_mark_that_was_given_is_not_overruled(values, decimal):
+    other = {".": ",", ",": "."}[decimal]
+    said = refusal(values, decimal=decimal)
+    assert (
+        f"numbers such as {values[0]!r}, but the decimal mark of the table is '{decimal}'" in said
+    )
+    assert f"--decimal '{other}'" in said
+
+
 KILOGRAMS = [f"{k} kg" for k in range(12)]
 QUARTERS = [f"{k}.25" for k in range(12)]
 

@@ -271,7 +271,8 @@ def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
         return codes, class_scores(classifier, X)[each, codes], shares
     if shares is not None:
         return codes, shares[each, codes], shares
-    return codes, np.abs(np.asarray(classifier.decision_function(X), dtype=np.float64)), None
+    decisions = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    return codes, decisions[each, codes] if decisions.ndim == 2 else np.abs(decisions), None
 
 
 def calibration_scores(model: Any, X: Any) -> Matrix:
