@@ -1,4 +1,4 @@
-"""What is wrong with a table, a plan or a model file, and how the command line says it."""
+"""Errors about tables, plans and model files, and names of options in messages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TableError(ValueError):
         self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
 
     def moved(self, n_rows: int) -> TableError:
-        """Return the same error for rows that came behind others."""
+        """Return the same error about a row `n_rows` further down."""
         row = None if self.row is None else self.row + n_rows
         return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
 
@@ -75,8 +75,8 @@ class UnreadableColumnsError(TableError):
     """
 
     def __init__(self, errors: Sequence[TableError]) -> None:
-        said = "".join(f"\n- {error}" for error in errors)
-        super().__init__(f"{len(errors)} columns cannot be read:{said}")
+        reasons = "".join(f"\n- {error}" for error in errors)
+        super().__init__(f"{len(errors)} columns cannot be read:{reasons}")
         self.errors = tuple(errors)
 
 
@@ -110,10 +110,9 @@ class ModelFileError(ValueError):
 
 @contextmanager
 def believing(what: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn what goes wrong while a model from a file is used into a `ModelFileError`.
+    """Turn exceptions, but those of the types `others`, into a `ModelFileError`.
 
-    Its parts are of the right types, but a file that somebody changed may say anything in them.
-    Exceptions of the types `others` are left as they are.
+    For code that uses a model from a file, whose parts may be inconsistent.
     """
     kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
     try:

@@ -102,7 +102,7 @@ def save_model(
     facts : dict, optional
         Further facts about the model, which must be JSON-serialisable.
     compiled : bool
-        Whether the model may predict with compiled code, see `load_any_model`.
+        Whether the model may predict with compiled code, see `load_model`.
 
     Returns
     -------
@@ -157,7 +157,9 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     ----------
     path : str or Path
     compiled : bool
-        Whether to accept models that predict with compiled code, see `load_any_model`.
+        Whether to accept models that predict with compiled code of scikit-learn: trees,
+        neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
+        one could crash the process. Pass True only if you know where the file comes from.
 
     Examples
     --------
@@ -169,16 +171,7 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
 
 
 def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
-    """Open any scikit-learn model that was saved with skops, with the same care.
-
-    Parameters
-    ----------
-    path : str or Path
-    compiled : bool
-        Whether to accept models that predict with compiled code of scikit-learn: trees,
-        neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
-        one could crash the process. Pass True only if you know where the file comes from.
-    """
+    """Open any scikit-learn model that was saved with skops, with the same care as `load_model`."""
     return _load(Path(path), compiled, ours=False)
 
 
@@ -210,10 +203,9 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
 
 @contextmanager
 def refusing(what: str, otherwise: str) -> Iterator[None]:
-    """Turn every error into a `ModelFileError`, with `otherwise` as the reason if it is another.
+    """Turn every exception into a `ModelFileError`, with the reason `otherwise` if it is another.
 
-    Every one, as a file that somebody made up can bring zip, JSON, NumPy and scikit-learn to raise
-    anything.
+    A malicious file can make zip, JSON, NumPy and scikit-learn raise anything.
     """
     try:
         yield

@@ -38,7 +38,7 @@ MAX_LEVELS = 1000  # of new ones that are counted separately
 
 @dataclass
 class Noticed:
-    """What was noticed while rows were predicted."""
+    """What was noticed while rows were predicted: counts, unknown columns and levels."""
 
     n_rows: int = 0
     # How many rows each class was predicted for.
@@ -148,10 +148,10 @@ def _predicted(
 
 
 class OnTable:
-    """A fitted classifier that predicts the rows of a certain table, with classes as text.
+    """A fitted classifier that predicts the rows of a fixed table, with classes as text.
 
-    Models that were made by others know rows as an array or a data frame, and classes as numbers
-    or booleans; here all of them can be compared.
+    Models take rows as a table, a data frame or an array, and have classes of any type; as this,
+    all of them can be compared.
     """
 
     def __init__(self, model: Any, table: pa.Table) -> None:
@@ -217,7 +217,7 @@ def audit_table(
     if isinstance(prior, dict):
         settings["class_prior"] = dict(zip(spelled(list(prior)), prior.values(), strict=True))
     with believing(AUDITING):
-        # Of classes with the names of the models, which messages say.
+        # Messages name the types of the models.
         new, old = (type(type(m).__name__, (OnTable,), {})(m, rows) for m in (candidate, baseline))
     try:
         with believing(AUDITING, ValueError, TypeError):
@@ -231,7 +231,7 @@ def audit_table(
 
 
 def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
-    """Return options for a table that a model is to predict: it is read as the model knows rows."""
+    """Return options to read a table with as the model was fitted."""
     if not isinstance(model, TableClassifier):
         return options
     with believing(AUDITING):

@@ -49,8 +49,8 @@ COMPILED = frozenset(
 )
 # Where the models of scikit-learn are that predict in NumPy, which checks every index, or leave the
 # predicting to others. Whatever is elsewhere (trees, neighbours, kernel machines, clusters, words)
-# may run compiled code that follows the indices and lengths in the file without looking: numbers
-# that somebody made up crash the process, or worse.
+# may run compiled code that does not check the indices and lengths in the file: wrong numbers can
+# crash the process, or worse.
 PLAIN = (
     *("numpy.", "neverworse.", "sklearn.svm._classes.Linear"),
     *(
@@ -110,8 +110,8 @@ MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines ge
 def our_class(module: str, name: str) -> type | None:
     """Return a class of this package, if model files may contain it: a public estimator or a part.
 
-    A file names the module as well. The room of it is looked into first, and others only if the
-    class is not there: classes move between versions, but their names do not change.
+    The sub-package of the module that the file names comes first. Others follow, as classes move
+    between versions, but keep their names.
     """
     named = module.removeprefix("neverworse.").partition(".")[0]
     for room in sorted(ROOMS, key=lambda each: each != named):
@@ -202,7 +202,7 @@ def _check_attributes(content: Any) -> None:
 
 
 def _check_dict(node: dict[str, Any]) -> None:
-    """Refuse dicts whose keys would come back as others: skops writes them as text."""
+    """Refuse dicts whose keys would change, as skops writes them as text."""
     content, types = node["content"], node["key_types"]["content"]
     names = {f"{one['__module__']}.{one['__class__']}" for one in types}
     if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:

@@ -114,13 +114,8 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
 
-        Parameters
-        ----------
-        X : table
-            Of PyArrow, or of any library that shares its tables with it: pandas, polars, DuckDB.
-            Of a `StoredTable`, one column at a time is in memory.
-        y : None
-            Ignored.
+        X may be a table of any library that shares its tables with PyArrow: pandas, polars, DuckDB.
+        Of a `StoredTable`, one column at a time is in memory.
         """
         table = as_table(X)
         self.plans_ = self.plan(table)
@@ -145,13 +140,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         return self
 
     def transform(self, X: Any) -> Matrix:
-        """Return the features of all rows.
-
-        Parameters
-        ----------
-        X : table
-            With the columns that it was fitted to, in any order. Others are ignored.
-        """
+        """Return the features of all rows of a table; columns may be in any order."""
         check_is_fitted(self, "feature_columns_")
         table = as_table(X)
         check_columns(table.column_names, self.used_names)

@@ -211,14 +211,14 @@ class Numbers:
 
     def marks(self) -> set[str]:
         """Return which marks there are between digits."""
-        return {mark for mark in ",.' " if self.have(mark).any()}
+        return {mark for mark in ",.' " if self.has_mark(mark).any()}
 
     def common_units(self, chosen: Mask, most: int) -> list[str]:
         """Return the units that most of some values have, the most frequent first."""
         counted = self.units.filter(pa.array(chosen)).value_counts().to_pylist()
         return [each["values"] for each in sorted(counted, key=lambda e: -e["counts"])[:most]]
 
-    def have(self, mark: str) -> Mask:
+    def has_mark(self, mark: str) -> Mask:
         """Whether each value has a mark between its digits."""
         return _mask(pc.match_substring(self.bodies, mark))
 
@@ -236,7 +236,7 @@ def with_numbered_months(values: pa.Array) -> pa.Array:
 
 
 def days(values: pa.Array, order: str) -> Vector:
-    """Return days since 1970 of dates `with_numbered_months`, NaN for others than in this order."""
+    """Return days since 1970 of dates `with_numbered_months`; NaN if they are not in this order."""
     mark, names = ORDERS[order]
     digits = "[0-9]{4}" if names[0] == "year" else "[0-9]{4}|[0-9]{2}"
     field = {

@@ -54,7 +54,7 @@ ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids u
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
 CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
-LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a rhythm to show
+LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
 N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
 
 
@@ -188,7 +188,7 @@ def _number(column: Column, reading: Reading) -> ColumnPlan:
     name, data, n_missing = column.name, column.data, column.n_missing
     native = data.type
     known = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
-    # PyArrow does not add up all others, and takes NaN for a number.
+    # PyArrow has no sums of other types, and takes NaN for a number.
     if not any(check(native) for check in known) or n_missing > data.null_count:
         data = pa.array(numbers(name, data, reading), from_pandas=True)
     extremes = pc.min_max(data)
@@ -208,7 +208,7 @@ def _number(column: Column, reading: Reading) -> ColumnPlan:
 
 
 def _sentinel(data: pa.Array | pa.ChunkedArray, low: float, high: float) -> str:
-    """Say that a number such as -999, far from all others, may mark missing values."""
+    """Return a hint that a number such as -999, far from all others, may mark missing values."""
     for value in [value for value in (low, high) if value in SENTINELS]:
         others = data.filter(pc.not_equal(data, pa.scalar(value).cast(data.type)))
         n_rows = len(data) - data.null_count - len(others)
@@ -267,7 +267,7 @@ def level_of(value: str | None) -> str | None:
 
 
 def _twins(levels: Sequence[str | None]) -> str:
-    """Say that two levels differ in capital letters only."""
+    """Return a hint that two levels differ in capital letters only."""
     folded: dict[str, str] = {}
     for level in filter(None, levels):
         twin = folded.setdefault(level.casefold(), level)
@@ -278,7 +278,7 @@ def _twins(levels: Sequence[str | None]) -> str:
 
 
 def _date(column: Column, reading: Reading) -> ColumnPlan:
-    """Choose the parts of a date: of rhythms, those that the dates go through."""
+    """Choose the features of a date: the day, and cycles that the dates cover."""
     stamps, codes = distinct_days(column.name, column.data, reading)
     counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
     stamps, counts = stamps[counts > 0], counts[counts > 0]

@@ -155,7 +155,7 @@ def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> 
     whole = [order for order, mask in fits.items() if mask.all()]
     if not whole:
         best = max(fits, key=lambda order: column.n_rows(fits[order]))
-        raise _others(column, f"dates ({best})", ~fits[best])
+        raise _mixed(column, f"dates ({best})", ~fits[best])
     if len(whole) == 2 and not whole[0].startswith("day."):
         if dates is None:
             raise column.error(
@@ -176,7 +176,7 @@ def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Readin
         return None, ""
     are_few = len(units) > 1 and len(column.values) <= FEW_VALUES
     if not likely.all() and not are_few:
-        raise _others(column, "numbers", ~likely)
+        raise _mixed(column, "numbers", ~likely)
     category = f"if it is a category: --categorical {column.name!r}."
     if len(units) > 1:
         unit = found.units[int(column.codes[column.first(likely)])]
@@ -225,7 +225,7 @@ def _marks(
     if not marks:
         return (thousands["."], "."), ""
     mark = "," if "," in marks else "."
-    example = column.value(found.have(mark))
+    example = column.value(found.has_mark(mark))
     if decimal is not None:
         raise column.error(
             f"numbers such as {example!r}, but the decimal mark of the table is {decimal!r}",
@@ -236,19 +236,19 @@ def _marks(
         return (thousands[only], only), ""
     ungrouped = matches(found.bodies, "^[0-9]{4,}$")
     if "," in marks and ("." in marks or ungrouped.any()):
-        other = column.value(found.have(".") if "." in marks else ungrouped)
+        other = column.value(found.has_mark(".") if "." in marks else ungrouped)
         raise column.error(
             f"{example!r}, but also {other!r}: it is unclear which one is the decimal mark",
             "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
-    read = found.floats(thousands["."], ".")[column.codes[column.first(found.have(mark))]]
+    read = found.floats(thousands["."], ".")[column.codes[column.first(found.has_mark(mark))]]
     return (thousands["."], "."), (
         f"{example!r} is read as {read:.10g}. If that is wrong: --decimal ','."
     )
 
 
-def _others(column: Column, what: str, others: Mask) -> TableError:
+def _mixed(column: Column, what: str, others: Mask) -> TableError:
     every = (str(column.values[int(k)]) for k in np.flatnonzero(others))
     return column.error(
         f"{what}, but also {quoted(every)} in {column.n_rows(others):,} of its rows, first in row "

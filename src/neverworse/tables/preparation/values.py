@@ -51,15 +51,16 @@ def as_table(X: Any) -> Any:
             return pa.Table.from_pandas(X, preserve_index=False)
         if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
             return pa.table(X)
-    except (pa.ArrowException, OverflowError):
-        for name, cells in ((name, list(column)) for name, column in X.items()):
+    except (pa.ArrowException, OverflowError) as error:
+        for name, column in X.items() if hasattr(X, "items") else ():
+            cells = list(column)
             row = _first_unlike(cells)
             if row is not None:
                 what = f"of another type, or an integer beyond 64 bits: {cropped(repr(cells[row]))}"
                 fix = "Convert the column to numbers or text."
                 problem = f"Column {name!r} has a value {what}"
                 raise TableError(problem, fix, column=str(name), row=row) from None
-        raise
+        raise TableError(f"X cannot be a table: {error}.", code="column") from error
     libraries = "(of pandas, polars or PyArrow)"
     raise TypeError(f"X must be a table with named columns {libraries}, not {type(X).__name__}.")
 
@@ -98,9 +99,10 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise if a column is missing that features are made of."""
-    missing = [name for name in needed if name not in set(names)]
+    found = set(names)
+    missing = [name for name in needed if name not in found]
     if missing:
-        extra = [name for name in names if name not in set(needed)]
+        extra = [name for name in names if name not in needed]
         hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
         lacks = f"lacks {count(len(missing), 'column')} that the model was fitted to"
         fix = f"Add what is missing, with empty cells for unknown values. {hint}".rstrip()

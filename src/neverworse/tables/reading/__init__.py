@@ -124,37 +124,34 @@ def stream_batches(
     read. The types are for text, see `DelimitedText.stream`; other files know their own.
     """
 
-    def wanted(there: Sequence[str]) -> list[str]:
-        check(file.name, there)
-        found = set(there)
-        return [name for name in types if name in found]
+    def wanted(names: Sequence[str]) -> dict[str, pa.DataType]:
+        check(file.name, names)
+        found = set(names)
+        return {name: kind for name, kind in types.items() if name in found}
 
     with file.explained():
-        for batch in _stream(file, options, types, wanted):
+        for batch in _stream(file, options, wanted):
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
 
 def _stream(
-    file: TableFile,
-    options: ReadOptions,
-    types: Types,
-    wanted: Callable[[Sequence[str]], list[str]],
+    file: TableFile, options: ReadOptions, wanted: Callable[[Sequence[str]], Types]
 ) -> Iterator[Any]:
     if file.format == "csv":
         text = DelimitedText(file, options)
-        yield from text.stream({name: types[name] for name in wanted(text.names)})
+        yield from text.stream(wanted(text.names))
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
-        columns = wanted(opened.schema_arrow.names)
+        columns = list(wanted(opened.schema_arrow.names))
         yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
     elif file.format == "arrow stream":
         with ipc.open_stream(file.native()) as reader:
-            columns = wanted(reader.schema.names)
+            columns = list(wanted(reader.schema.names))
             yield from (valid(batch.select(columns)) for batch in reader)
     else:
         table = _read_file(file, options)
-        yield from table.select(wanted(table.column_names)).to_batches(BATCH_ROWS)
+        yield from table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
 
 
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
