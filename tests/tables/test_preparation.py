@@ -152,6 +152,8 @@ def test_new_levels():
     assert features[:, 1].tolist() == [0, 1, 0, 0, 0]  # as the most frequent one
     assert preparation.new_levels(new) == {"a": {"z": 2, "(missing)": 1}}
     assert preparation.new_levels(table) == {}
+    spaced = pa.table({"a": ["z", " z", "z "], "n": [0.0] * 3})
+    assert preparation.new_levels(spaced) == {"a": {"z": 3}}
 
 
 def test_many_levels():

@@ -321,8 +321,23 @@ def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = F
 
     With `keep_formulas`, such text is written as it is.
     """
-    batches = map(_without_zones, batches)
-    _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
+
+    def escaped(texts: Any) -> Any:
+        formula = pc.match_substring_regex(texts, FORMULA)
+        number = pc.match_substring_regex(texts, NUMBER)
+        quoted = pc.binary_join_element_wise("'", texts, "")
+        return pc.if_else(pc.and_not(formula, number), quoted, texts)
+
+    def prepared(table: pa.Table) -> pa.Table:
+        # PyArrow writes timestamps with a time zone only if it has a database of time zones.
+        columns = [as_strings(c) if "tz=" in str(c.type) else c for c in table.columns]
+        names = pa.array(table.column_names, pa.string())
+        if not keep_formulas:
+            names = escaped(names)
+            columns = [escaped(c) if pa.types.is_string(c.type) else c for c in columns]
+        return pa.table(columns, names.to_pylist())
+
+    _write(csv.CSVWriter, map(prepared, batches), file)
 
 
 def write_parquet(batches: Iterator[pa.Table], file: Any) -> None:
@@ -350,25 +365,3 @@ def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     if first is None:
         raise TableError("The table has no rows.")
     return first.schema, chain([first], (batch.cast(first.schema) for batch in batches))
-
-
-def _without_zones(table: pa.Table) -> pa.Table:
-    """Return a table with timestamps of time zones as text, in UTC."""
-    columns = [
-        as_strings(column) if "tz=" in str(column.type) else column for column in table.columns
-    ]
-    return pa.table(columns, table.column_names)
-
-
-def without_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with an apostrophe before text, in names as well, that is a formula."""
-
-    def escaped(column: Any) -> Any:
-        formula = pc.match_substring_regex(column, FORMULA)
-        number = pc.match_substring_regex(column, NUMBER)
-        quote = pc.binary_join_element_wise("'", column, "")
-        return pc.if_else(pc.and_not(formula, number), quote, column)
-
-    names = escaped(pa.array(table.column_names, pa.string())).to_pylist()
-    columns = [escaped(c) if pa.types.is_string(c.type) else c for c in table.columns]
-    return pa.table(columns, names)

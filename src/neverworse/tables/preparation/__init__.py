@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -170,15 +171,17 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         check_is_fitted(self, "feature_columns_")
         return np.array(self._feature_names, dtype=object)
 
-    def new_levels(self, X: Any) -> dict[str, dict[str, int]]:
+    def new_levels(self, X: Any) -> dict[str, Counter[str]]:
         """Count values of categories that it was not fitted to, by column."""
         table, found = as_table(X), {}
         for name in self.category_names_:
             known = set(self.levels_[name])
             values, codes = coded(table.column(name))
             counts = np.bincount(codes, minlength=len(values))
-            pairs = zip(map(level_of, values), counts.tolist(), strict=True)
-            new = {"(missing)" if v is None else v: n for v, n in pairs if n and v not in known}
+            new: Counter[str] = Counter()
+            for level, n_rows in zip(map(level_of, values), counts.tolist(), strict=True):
+                if n_rows and level not in known:
+                    new["(missing)" if level is None else level] += n_rows
             if new:
                 found[name] = new
         return found
