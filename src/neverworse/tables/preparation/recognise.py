@@ -168,7 +168,13 @@ def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> 
 
 
 def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Reading | None, str]:
-    fits = {pair: found.fits(*pair) for pair in _conventions(found.marks())}
+    marks = found.marks()
+    fits = {
+        (thousands, mark): found.fits(thousands, mark)
+        for mark in ".,"
+        for thousands in ("", *sorted(marks - {mark}))
+        if mark in marks or thousands or not marks & {".", ","}
+    }
     likely = np.logical_or.reduce(list(fits.values()))
     units = found.common_units(likely, MAX_UNITS)
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
@@ -199,16 +205,6 @@ def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Readin
     (thousands, mark), check = _marks(column, found, {d: t for t, d in whole}, decimal)
     enclosed = bool(found.enclosed.any())
     return Reading("number", mark, thousands, units[0], enclosed), check
-
-
-def _conventions(marks: set[str]) -> list[tuple[str, str]]:
-    """Return the pairs of marks, of thousands and decimals, that some of these could be."""
-    return [
-        (thousands, decimal)
-        for decimal in ".,"
-        for thousands in ("", *sorted(marks - {decimal}))
-        if decimal in marks or thousands or not marks & {".", ","}
-    ]
 
 
 def _marks(
