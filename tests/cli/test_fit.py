@@ -335,7 +335,7 @@ WRONG = [
     ("cp1252.csv", "", 4, "is not UTF-8 text. Name its encoding, for example --encoding cp1252"),
     ("cp1252.csv", "--encoding x", 2, "There is no encoding 'x'."),
     ("cp1252.csv", "--encoding hex", 2, "There is no encoding 'hex'."),
-    ("ragged.csv", "", 4, "line 3 has 3 cells, but the header has 2. Put quotes around cells"),
+    ("ragged.csv", "", 4, "has a row of 3 cells, but 2 columns: '"),
     ("number.csv", "", 4, "it looks like a number, not a class."),
     ("names.csv", "", 4, "it looks like an id or a text, not a class."),
     ("good.csv", "--target id", 4, "it looks like a number, not a class."),
@@ -346,7 +346,7 @@ WRONG = [
     ("only target.csv", "", 4, "There is no column to learn from"),
     ("good.csv", "--drop age bmi city w id", 4, "There is no column to learn from"),
     ("no text.csv", "", 4, "is neither text nor a known format."),
-    ("broken.parquet", "", 4, "broken.parquet cannot be read:"),
+    ("broken.parquet", "", 4, "broken.parquet is damaged or incomplete. Save or copy it again."),
     ("broken.xlsx", "", 4, "broken.xlsx cannot be read as a workbook:"),
     ("broken.csv.gz", "", 4, "broken.csv.gz"),
     ("model.csv", "", 4, "model.csv is neither text nor a known format. Export the table as CSV"),
@@ -538,4 +538,4 @@ def test_labels_that_are_lists(tmp_path, capsys):
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = ["fit", str(tmp_path / "t.jsonl"), "--target", "y", "--out", str(tmp_path / "out")]
     assert main(words) == 4
-    assert "has cells without plain values, of type list<item: null>" in capsys.readouterr().err
+    assert "Labels or categories cannot be of type list<item: null>" in capsys.readouterr().err

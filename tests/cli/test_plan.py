@@ -114,13 +114,13 @@ def test_a_plan_says_how_numbers_are_written(place, capsys):
         (
             {"PLZ": {"kind": "numeric"}},
             2,
-            "the kind 'numeric' for column 'PLZ'. Kinds are 'number',",
+            "column 'PLZ' cannot be used: kind is one of 'number',",
         ),
-        ({"PLZ": {"kind": "number", "decimal": ";"}}, 2, "decimal is '.' or ',', not ';'"),
-        ({"PLZ": {"kind": "date", "order": "dmy"}}, 2, "such as 'day.month.year', not 'dmy'"),
+        ({"PLZ": {"kind": "number", "decimal": ";"}}, 2, "decimal is one of '.', ',', not ';'"),
+        ({"PLZ": {"kind": "date", "order": "dmy"}}, 2, "order is one of '', 'day.month.year', "),
         ({"PLZ": {"kind": "number", "unti": "kg"}}, 2, "has 'unti'. Did you mean 'unit'?"),
-        ({"PLZ": {"unit": "kg"}}, 2, "the kind None for column 'PLZ'"),
-        ({"PLZ": "number"}, 2, "should have an entry such as {'kind': 'number'}, not 'number'."),
+        ({"PLZ": {"unit": "kg"}}, 2, "'yes/no', 'drop', not None."),
+        ({"PLZ": "number"}, 2, "'yes/no', 'drop', not None."),
         ({"Befund": {"kind": "category"}}, 2, "--target and the plan p.json both name"),
         ({"Raucher": {"kind": "number"}}, 4, "should hold numbers, but has 'ja' in row 1."),
         ({"Wert": {"kind": "date"}}, 4, "should hold dates (2026-01-31), but holds values"),
@@ -192,7 +192,7 @@ def test_all_columns_that_cannot_be_read_are_told_at_once(tmp_path, monkeypatch,
     assert capsys.readouterr().err == shown.err
     # The plan has to be edited before it can be given back.
     assert main([*fit, "--columns", "p.json", "--plan"]) == 2
-    assert "the kind 'unreadable' for column 'seen'" in capsys.readouterr().err
+    assert "column 'seen' cannot be used: kind is one of" in capsys.readouterr().err
     edited(tmp_path / "p.json", seen={"kind": "date", "order": "day/month/year"})
     edited(tmp_path / "p.json", dose={"kind": "category"})
     assert main([*fit, "--columns", "p.json", "--plan"]) == 0

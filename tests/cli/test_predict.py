@@ -128,7 +128,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
     words = [str(folder / "model.skops"), str(tmp_path / "t.csv"), "--out", str(tmp_path / "p.csv")]
     assert main(["predict", *words]) == 4
     said = capsys.readouterr().err
-    assert "Column 'mean area' of " in said
+    assert "Column 'mean area' should hold numbers" in said
     assert "should hold numbers, but has '?' in row 501. Correct it; if it marks missing" in said
     assert files_in(tmp_path) == ["p.csv", "t.csv"]
     assert (tmp_path / "p.csv").read_text() == "old"
@@ -139,9 +139,9 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
     ("arguments", "code", "said"),
     [
         ("none.skops patients.csv", 5, "There is no file"),
-        ("results patients.csv", 5, "is a folder. Give a file, for example model.skops in it."),
+        ("results patients.csv", 5, "There is no file results. Give the model.skops of a fit."),
         ("patients.csv patients.csv", 5, "is not a model file, which is a zip archive."),
-        ("pickle patients.csv", 5, "is a pickle (of pickle or joblib)."),
+        ("pickle patients.csv", 5, "is a pickle (of pickle or joblib)"),
         ("truncated patients.csv", 5, "truncated"),
         ("changed patients.csv", 5, "changed"),
         ("model.skops none.csv", 4, "There is no file"),

@@ -129,7 +129,7 @@ def test_models_without_names_of_columns():
     rows = X[["a", "b", "c"]].to_numpy()
     candidate = LogisticRegression().fit(rows, TWO)
     table = table_of(TWO)
-    with pytest.raises(TableError, match=r"fitted to 3 columns without names, but the table has 4"):
+    with pytest.raises(TableError, match=r"needs 3 columns, but there are 4"):
         audit_table(candidate, candidate, table, "y")
     found = audit_table(candidate, candidate, table, "y", ignored=("town",))
     assert found.worst_case == 0.0

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from pyarrow import csv
 
 from neverworse.tables import (
+    Noticed,
     PlanError,
     ReadOptions,
+    TableClassifier,
     TableError,
     TablePreparation,
     UnreadableColumnsError,
+    outputs,
+    predict_batches,
     read_table,
     read_target,
-    stream_batches,
     table_files,
 )
+from neverworse.tables.reading import formats
 
 READABLE = {"x": [1.0, 2.0, 3.0]}
 
@@ -82,47 +86,59 @@ def source(content, piped, tmp_path, monkeypatch):
     return table_files([str(tmp_path / "t.csv")])
 
 
-TYPES = {"a": pa.float64(), "b": pa.timestamp("us"), "c": pa.bool_(), "d": pa.time64("us")}
+TABLE = pa.table(
+    {
+        "a": [1.5, 2.0, None] * 4,
+        "b": pa.array([dt.datetime(2026, 1, 31), dt.datetime(2026, 2, 28, 10), None] * 4),
+        "c": [True, False, None] * 4,
+        "d": pa.array([dt.time(12, 30), None, dt.time(23, 59)] * 4),
+    }
+)
 ROWS = b"a,b,c,d\n1.5,2026-01-31,true,12:30:00\n 2 ,2026-02-28 10:00:00,0,\n,NA,,23:59\n"
+
+
+def predicted(files):
+    """Scores of a model of `TABLE` for the rows of files, one block of text after another."""
+    model = TableClassifier().fit(TABLE, ["yes", "no", *[None] * 10])
+    batches = predict_batches(model, files, ReadOptions(), Noticed())
+    return model, pa.concat_tables(batches).column("score").to_numpy()
 
 
 @pytest.mark.parametrize("piped", [False, True])
 def test_text_is_converted_alike_from_files_and_pipes(piped, tmp_path, monkeypatch):
-    (file,) = source(ROWS, piped, tmp_path, monkeypatch)
-    rows = pa.concat_tables(stream_batches(file, ReadOptions(), TYPES, lambda *_: None))
-    (tmp_path / "again.csv").write_bytes(ROWS)
-    expected = csv.read_csv(
-        tmp_path / "again.csv",
-        convert_options=csv.ConvertOptions(column_types=TYPES, null_values=["", "NA"]),
-    )
-    assert rows.equals(expected)
+    model, scores = predicted(source(ROWS, piped, tmp_path, monkeypatch))
+    expected = outputs(model.estimator_, model.preparation_.transform(TABLE.slice(0, 3)))[1]
+    assert scores.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
 
 
 @pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("block", [64, 1 << 20])
 @pytest.mark.parametrize(
     ("column", "value", "should_hold"),
     [
-        ("a", "1,5", "numbers"),
+        ("a", "1.2.3", "numbers"),
         ("b", "31.01.2026", "dates (2026-01-31)"),
-        ("c", "perhaps", "true or false"),
-        ("d", "noon", "time64"),
+        ("c", "perhaps", "true/false"),
+        ("d", "noon", "times of day"),
     ],
 )
-def test_a_value_of_another_type_is_named(column, value, should_hold, piped, tmp_path, monkeypatch):
+def test_a_value_of_another_type_is_named(
+    column, value, should_hold, block, piped, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     cells = dict.fromkeys("abcd", "") | {column: f'"{value}"'}
     wrong = ",".join(cells.values()).encode() + b"\n"
-    (file,) = source(ROWS + wrong + ROWS.partition(b"\n")[2], piped, tmp_path, monkeypatch)
-    batches = stream_batches(file, ReadOptions(), TYPES, lambda *_: None)
-    error = caught(list, batches)
+    files = source(ROWS + wrong + ROWS.partition(b"\n")[2], piped, tmp_path, monkeypatch)
+    error = caught(predicted, files)
     assert (error.column, error.row) == (column, 3)
     assert f"should hold {should_hold}, but has {value!r} in row 4." in str(error)
     assert error.fix == f"Correct it; if it marks missing values: --missing {value!r}."
 
 
 @pytest.mark.parametrize("piped", [False, True])
-def test_a_row_of_another_width_is_named_by_its_line(piped, tmp_path, monkeypatch):
+def test_a_row_of_another_width_is_shown(piped, tmp_path, monkeypatch):
     content = b'a,b\n1,"two\nlines"\n\n3,4\n5,6,7\n8,9\n'
     files = source(content, piped, tmp_path, monkeypatch)
     error = caught(read_table, files, ReadOptions())
-    assert "line 6 has 3 cells, but the header has 2." in str(error)
+    assert "has a row of 3 cells, but 2 columns: '5,6,7'." in str(error)
     assert error.code == "file"

@@ -361,12 +361,6 @@ def test_an_encoder_that_would_write_elsewhere_is_refused(tmp_path, attributes):
     assert "OneHotEncoder are inconsistent" in refusal(load_any_model, tmp_path / "m")
 
 
-def test_a_refusal_does_not_name_a_hundred_thousand_members(saved, tmp_path):
-    members = unzipped(saved[1]) | {f"{k}.txt": b"" for k in range(20_000)}
-    message = refusal(load_model, written(tmp_path, zipped(members)))
-    assert "and 19,995 more changed after the model was saved" in message
-
-
 def test_a_model_of_neverworse_is_any_model(saved, tmp_path):
     loaded = load_any_model(written(tmp_path, saved[1]))
     assert loaded.facts == FACTS
@@ -618,7 +612,7 @@ def test_an_array_that_claims_to_be_enormous(saved, tmp_path):
 
 def test_no_file(tmp_path):
     assert "There is no file" in refusal(load_model, tmp_path / "none.skops")
-    assert "is a folder" in refusal(load_model, tmp_path)
+    assert "There is no file" in refusal(load_model, tmp_path)
     assert "is not a model file" in refusal(load_model, written(tmp_path, b""))
     assert "There is no file" in refusal(load_model, os.devnull)
 
@@ -636,7 +630,7 @@ def test_other_archives(tmp_path):
 @pytest.mark.parametrize("share", np.linspace(0.001, 0.999, 25))
 def test_cut_off(saved, tmp_path, share):
     contents = saved[1][: max(4, int(share * len(saved[1])))]
-    assert "is damaged: it was cut off" in refusal(load_model, written(tmp_path, contents))
+    assert "it is damaged" in refusal(load_model, written(tmp_path, contents))
 
 
 @settings(max_examples=150, deadline=None)
@@ -694,28 +688,25 @@ def test_changed_members(saved, tmp_path, member):
     assert found[member] != found[member].replace(b"0", b"1")
     changed = zipped(found | {member: found[member].replace(b"0", b"1")})
     path = written(tmp_path, changed)
-    if member == "0.npy":
-        assert "'0.npy' changed after the model was saved" in refusal(load_model, path)
-    refusal(load_model, path)
-    refusal(load_any_model, path)
+    for load in (load_model, load_any_model):
+        said = refusal(load, path)
+        assert "changed since it was written" in said or member == "neverworse.json"
 
 
 def test_changed_facts(saved, tmp_path):
     found = unzipped(saved[1])
     found["neverworse.json"] = found["neverworse.json"].replace(b"diagnosis", b"diagnoses")
     message = refusal(load_model, written(tmp_path, zipped(found)))
-    assert "'neverworse.json' changed after the model was saved" in message
+    assert "changed since it was written" in message
 
 
 def test_a_member_too_many_and_one_too_few(saved, tmp_path):
     found = unzipped(saved[1])
-    assert "'extra.npy' changed after the model was saved" in refusal(
+    assert "changed since it was written" in refusal(
         load_model, written(tmp_path, zipped(found | {"extra.npy": b""}))
     )
     del found["0.npy"]
-    assert "'0.npy' changed after the model was saved" in refusal(
-        load_model, written(tmp_path, zipped(found))
-    )
+    assert "changed since it was written" in refusal(load_model, written(tmp_path, zipped(found)))
     assert "a part of it is missing" in refusal(
         load_model, written(tmp_path, repacked(zipped(found)))
     )
@@ -754,7 +745,7 @@ def test_a_model_of_another_scikit_learn_gives_no_warning(saved, tmp_path):
 def test_protocols_of_other_times(saved, tmp_path, protocol):
     schema = json.loads(unzipped(saved[1])["schema.json"]) | {"protocol": protocol}
     message = refusal(load_model, written(tmp_path, repacked(saved[1], schema=schema)))
-    assert f"it was written by {'a newer' if protocol == 99 else 'an old'} skops" in message
+    assert "it was written by another skops (protocol" in message
 
 
 @pytest.mark.parametrize(
@@ -798,7 +789,7 @@ def archive(*members, compression=zipfile.ZIP_STORED):
 def test_names_that_are_paths(saved, tmp_path, name):
     members = unzipped(saved[1]) | {name: b""}
     path = written(tmp_path, archive(*members.items()))
-    assert "has a path for a name" in refusal(load_model, path)
+    assert "not named or compressed as skops does it" in refusal(load_model, path)
 
 
 def test_two_members_of_one_name(saved, tmp_path):
@@ -814,7 +805,7 @@ def test_a_bomb(tmp_path):
         compression=zipfile.ZIP_DEFLATED,
     )
     assert len(bomb) < 2**20
-    assert "looks like an attack" in refusal(load_any_model, written(tmp_path, bomb))
+    assert "would unpack to 100 MiB: an attack" in refusal(load_any_model, written(tmp_path, bomb))
 
 
 def test_many_small_bombs(tmp_path, monkeypatch):
@@ -827,7 +818,7 @@ def test_many_small_bombs(tmp_path, monkeypatch):
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_other_compressions(tmp_path, compression):
     path = written(tmp_path, archive(("schema.json", b"{}"), compression=compression))
-    assert "compressed in a way that skops does not use" in refusal(load_any_model, path)
+    assert "not named or compressed as skops does it" in refusal(load_any_model, path)
 
 
 # The library

@@ -24,7 +24,7 @@ from neverworse.tables import (
     read_table,
     table_files,
 )
-from neverworse.tables.reading import delimited
+from neverworse.tables.reading import formats
 from tests.tables.messy import TABLES
 
 GERMAN = TABLES["german_clinic"]
@@ -70,7 +70,7 @@ def test_numbers_and_dates_are_those_of_pandas(tmp_path):
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])
 def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
     path, table, model = german(tmp_path)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     options = ReadOptions(missing=("k.A.",))
     found = pa.concat_tables(predict_batches(model, table_files([str(path)]), options, Noticed()))
     assert found.column("prediction").to_pylist() == model.predict(table).tolist()
@@ -86,7 +86,7 @@ def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
     [
         ("Kosten", "viel", "thousands '.', decimal ',', but has 'viel' in row 201."),
         ("Kosten", "1,234.5", "but has '1,234.5' in row 201."),
-        ("Wert", "5.3", "should hold numbers, but has '5.3' in row 201."),
+        ("Wert", "5.3", "should hold numbers, decimal ',', but has '5.3' in row 201."),
         ("Aufnahme", "05/20/2021", "day.month.year, but has '05/20/2021' in row 201."),
         ("Raucher", "vielleicht", "should hold yes/no, but has 'vielleicht' in row 201."),
         ("Anteil", "0,3", "should hold percent, decimal ',', but has '0,3' in row 201."),
@@ -95,7 +95,7 @@ def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])
 def test_a_value_that_does_not_fit_is_named(tmp_path, monkeypatch, column, value, said, block):
     path, _, model = german(tmp_path)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     new = pd.read_csv(path, sep=";", dtype=str, encoding="utf-8-sig")
     new.loc[200, column] = value
     new.to_csv(path, sep=";", index=False)
@@ -118,14 +118,26 @@ def test_tables_in_files_give_the_same_features(tmp_path, monkeypatch):
 def test_a_table_in_a_file_names_the_row_of_a_value_that_does_not_fit(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
+    """Though PyArrow took the column for numbers, from its first rows."""
+    monkeypatch.setattr(formats, "BLOCK_BYTES", 1 << 12)
     rows = [f"{k}.25,{'ab'[k % 2] if k < 20 else ''}" for k in range(4_000)]
     rows[3_900] = "x,"
     (tmp_path / "t.csv").write_text("\n".join(["n,y", *rows]))
     assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--memory", "1e-7"]) == 4
     said = " ".join(capsys.readouterr().err.split())
-    assert "Column 'n' of" in said
-    assert "should hold numbers, but has 'x' in row 3,901." in said
+    assert "Column 'n' has numbers, but also 'x' in 1 of its rows, first in row 3,901." in said
+
+
+def test_an_explicit_decimal_mark_is_binding(tmp_path, capsys):
+    rows = [f"{k},5;{'ab'[k % 2] if k < 20 else ''}" for k in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["dose;y", *rows]))
+    fit = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--plan"]
+    assert main([*fit, "--quiet"]) == 0
+    assert main([*fit, "--decimal", "."]) == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "Column 'dose' has numbers such as '0,5', but the decimal mark of the table is '.'" in said
+    )
 
 
 # What some rows tell

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, ipc, parquet
+from sklearn.linear_model import RidgeClassifier
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.tables import (
@@ -18,6 +19,7 @@ from neverworse.tables import (
     TableClassifier,
     TableError,
     id_texts,
+    outputs,
     predict_batches,
     reading,
     table_files,
@@ -25,7 +27,7 @@ from neverworse.tables import (
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables.reading import delimited
+from neverworse.tables.reading import formats
 
 
 def frame(n=500, seed=0):
@@ -86,7 +88,7 @@ def predicted(model, *paths, noticed=None, missing=(), **options):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows"])
 def test_batches_give_the_same_as_all_rows_at_once(model, tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(reading, "BATCH_ROWS", 64)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", 4096)
     noticed = Noticed()
     path = written(tmp_path / f"t{suffix}", TABLE)
     found = predicted(model, path, noticed=noticed, id_name="id", probabilities=True)
@@ -110,6 +112,19 @@ def test_scores_that_could_be_probabilities_are_the_probabilities(model, tmp_pat
     inside = (shares > 0.0).all(axis=1)
     assert inside.sum() > 20
     np.testing.assert_allclose(found["score"][inside], shares.max(axis=1)[inside], atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_models_without_probabilities_are_those_of_their_classes(n_classes):
+    features = TABLE[["age", "count"]].to_numpy()
+    labels = np.digitize(TABLE["age"], [45, 55][: n_classes - 1])
+    classifier = RidgeClassifier().fit(features, labels)
+    codes, scores, shares = outputs(classifier, features)
+    decisions = classifier.decision_function(features)
+    expected = np.abs(decisions) if n_classes == 2 else decisions.max(axis=1)
+    np.testing.assert_allclose(scores, expected)
+    assert codes.tolist() == classifier.predict(features).tolist()
+    assert shares is None
 
 
 def test_rows_are_numbered_through_all_files(model, tmp_path):
@@ -183,7 +198,7 @@ def test_a_date_without_the_zone_that_it_had(tmp_path):
     table = pd.DataFrame({"when": stamps, "n": TABLE["age"]})
     model = TableClassifier().fit(table, np.where(TABLE.index < 60, LABELS, None))
     (tmp_path / "t.csv").write_text("when,n\n2024-05-01 10:00:00,3\n")
-    with pytest.raises(TableError, match=r"'when' .* should hold dates .*, but has '20"):
+    with pytest.raises(TableError, match=r"'when' should hold dates .*, but has '20"):
         predicted(model, tmp_path / "t.csv")
     (tmp_path / "u.csv").write_text("when,n\n2024-05-01 10:00:00Z,3\n")
     assert len(predicted(model, tmp_path / "u.csv")) == 1

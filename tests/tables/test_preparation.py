@@ -152,6 +152,8 @@ def test_new_levels():
     assert features[:, 1].tolist() == [0, 1, 0, 0, 0]  # as the most frequent one
     assert preparation.new_levels(new) == {"a": {"z": 2, "(missing)": 1}}
     assert preparation.new_levels(table) == {}
+    spaced = pa.table({"a": ["z", " z", "z "], "n": [0.0] * 3})
+    assert preparation.new_levels(spaced) == {"a": {"z": 3}}
 
 
 def test_many_levels():
@@ -446,7 +448,7 @@ def test_columns_that_are_missing_later():
         preparation.transform(table)
     assert str(caught.value) == (
         "The table lacks 1 column that the model was fitted to: 'number'. Add what is missing, "
-        "with empty cells where values are unknown, or correct the names. Did you mean 'Number'?"
+        "with empty cells for unknown values. Did you mean 'Number'?"
     )
     with pytest.raises(TableError, match=r"lacks 2 columns .*: 'number', 'whole'. Add what"):
         preparation.transform(frame().drop(columns=["number", "whole"]))
@@ -472,15 +474,18 @@ def test_what_is_no_table(wrong):
 
 def test_a_data_frame_with_values_of_several_types():
     table = pd.DataFrame({"a": [1, "x", dt.date(2024, 1, 1)], "b": [1.0, 2.0, 4.0]})
-    with pytest.raises(TableError, match=r"values of several types.* for column a with type"):
+    with pytest.raises(
+        TableError, match=r"'a' has a value of another type.*: 'x' in row 2"
+    ) as caught:
         TablePreparation().fit(table)
+    assert (caught.value.column, caught.value.row) == ("a", 1)
 
 
 @pytest.mark.parametrize("large", [2**70, 10**400])
 @pytest.mark.parametrize("form", [dict, lambda table: pd.DataFrame(table, dtype=object)])
 def test_integers_beyond_64_bits(form, large):
     with pytest.raises(
-        TableError, match=r"integers beyond 64 bits\. Convert it to numbers or text"
+        TableError, match=r"an integer beyond 64 bits: \d+.* in row 2\. Convert the column"
     ):
         TablePreparation().fit(form({"a": [1, large, 3], "b": [1.0, 2.0, 4.0]}))
 

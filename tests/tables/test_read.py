@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from neverworse.tables import ReadOptions, TableError, read_table, stream_batches, table_files
-from neverworse.tables.reading.delimited import correction
+from neverworse.tables.preparation.values import correction
 from tests.cli.tables import needs_any_name
 from tests.tables.files import (
     CSV,
@@ -289,12 +289,12 @@ def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
 
 
 def test_rows_that_are_too_long(read):
-    with pytest.raises(TableError, match=r"line 3 has 4 cells, but the header has 3. Put quotes"):
+    with pytest.raises(TableError, match=r"a row of 4 cells, but 3 columns: '1,2,3,4'. Put quotes"):
         read("a,b,c\n1,2,3\n1,2,3,4\n")
 
 
 def test_a_delimiter_that_was_named_wrongly(read):
-    with pytest.raises(TableError, match=r"Perhaps the delimiter is wrong: --delimiter ';'"):
+    with pytest.raises(TableError, match=r"a row of 2 cells.* or name another one: --delimiter"):
         read("a;b\n1;2\n1,5;2\n", delimiter=",")
 
 
@@ -319,11 +319,12 @@ def test_a_header_only(read):
     assert read("a,b\n").num_rows == 0
 
 
-def test_a_very_long_cell(read):
+def test_a_very_long_cell(read, tmp_path):
     table = read(f"a,b\n1,{'x' * 300_000}\n")
     assert len(table.column("b")[0].as_py()) == 300_000
+    (tmp_path / "long.csv").write_text(f"a,{'x' * 300_000}\n1,2\n")
     with pytest.raises(TableError, match="has no column names"):
-        read(f"a,{'x' * 300_000}\n1,2\n")
+        streamed(tmp_path / "long.csv", {"a": pa.float64()})
 
 
 # JSON
@@ -398,7 +399,7 @@ def nested(depth, *, opening='{"a":', closing="}", between=""):
 def test_json_nested_without_end_is_refused_before_it_is_parsed(read, content):
     for name in ("t.jsonl", "t.jsonl.gz"):
         data = gzip.compress(content.encode()) if name.endswith("gz") else content
-        with pytest.raises(TableError, match=r"nests lists and objects more than 100 deep"):
+        with pytest.raises(TableError, match=r"does not have one row of plain values per line"):
             read(data, name=name)
 
 
@@ -459,7 +460,8 @@ def test_truncated_files_are_refused_or_read_in_part(read, name):
     for length in {*range(1, 12), *rng.integers(1, len(content), 25).tolist(), len(content) - 1}:
         try:
             table = read(content[:length], name=name)
-        except TableError:
+        except TableError as error:
+            assert "Arrow" not in str(error)  # noqa: PT017
             continue
         if ".csv" in name or "txt" in name or "json" in name or name in ("t.tsv", "no-suffix"):
             continue  # text may end anywhere
@@ -493,7 +495,7 @@ def test_any_bytes_are_a_table_or_refused(tmp_path_factory, content):
         (b"SQLite format 3\x00", "is neither text nor a known format. Export the table as CSV"),
         (b"\x00\x01\x02", "is neither text nor a known format"),
         (zipped({"a.csv": b"a\n1\n", "b.csv": b"a\n2\n"}), "holds 2 files. Unpack it"),
-        (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "cannot be read: "),
+        (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "is damaged or incomplete. Save or"),
     ],
 )
 def test_files_that_are_no_table(read, content, said):
@@ -511,7 +513,7 @@ def test_a_zip_with_a_password(read):
 
 def test_text_in_parquet_that_is_none(read):
     strings = pa.array([b"\xff\xfe", b"ok"]).view(pa.string())
-    with pytest.raises(TableError, match="UTF"):
+    with pytest.raises(TableError, match="is damaged or incomplete"):
         read(parquet_bytes(pa.table({"a": strings})), name="t.parquet")
 
 

@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 
 from neverworse.tables import TableError
 from neverworse.tables.preparation.notation import ORDERS, Reading
-from neverworse.tables.preparation.recognise import Hints, Texts, recognise
+from neverworse.tables.preparation.recognise import Column, recognise
 
 NBSP, NARROW = "\u00a0", "\u202f"
 
 
 def read(values, **hints):
     """What a column of values is read as, its numbers or days, and what is to be looked at."""
-    distinct = list(dict.fromkeys(values))
-    codes = np.array([distinct.index(value) for value in values])
-    reading, look = recognise(Texts("c", pa.array(distinct), codes), Hints(**hints))
+    reading, look = recognise(Column("c", pa.chunked_array([values])), **hints)
     parsed = None
     if reading is not None and reading.kind != "category":
         parsed = reading.parse(pa.array(values)).tolist()
@@ -138,6 +136,16 @@ def test_marks_that_nothing_tells_apart(values):
     assert f"has '{values[0]}', but also '{values[1]}': it is unclear" in refusal(values)
     assert read(values, decimal=".")[1][0] > 1000
     assert read(values, decimal=",")[1][0] < 2
+
+
+@pytest.mark.parametrize(("values", "decimal"), [(["5,3", "12,75"], "."), (["5.3", "7"], ",")])
+def test_a_decimal_mark_that_was_given_is_not_overruled(values, decimal):
+    other = {".": ",", ",": "."}[decimal]
+    said = refusal(values, decimal=decimal)
+    assert (
+        f"numbers such as {values[0]!r}, but the decimal mark of the table is '{decimal}'" in said
+    )
+    assert f"--decimal '{other}'" in said
 
 
 KILOGRAMS = [f"{k} kg" for k in range(12)]

@@ -24,9 +24,9 @@ from neverworse.tables._errors import (
 from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
 from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
 from neverworse.tables.preparation import TablePreparation
+from neverworse.tables.preparation.notation import KINDS
 from neverworse.tables.preparation.plan import ColumnPlan, check_readable, describe
 from neverworse.tables.preparation.recognise import (
-    KINDS,
     DateOrder,
     found_options,
     read_plan,
@@ -41,6 +41,7 @@ from neverworse.tables.preparation.values import (
     row_weights,
 )
 from neverworse.tables.reading import (
+    StoredTable,
     is_large,
     read_table,
     stacked,
@@ -48,9 +49,8 @@ from neverworse.tables.reading import (
     stream_batches,
     table_files,
 )
-from neverworse.tables.reading.delimited import ReadOptions
 from neverworse.tables.reading.files import TableFile, printable
-from neverworse.tables.reading.formats import StoredTable
+from neverworse.tables.reading.formats import ReadOptions
 
 # Classes of which fitted models consist besides estimators and arrays: none of this room.
 FITTED_PARTS: tuple[type, ...] = ()

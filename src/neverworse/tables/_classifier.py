@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Self
 
@@ -23,11 +23,11 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores,
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation import TablePreparation, takes_tables
+from neverworse.tables.preparation import TablePreparation, TakesTables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
-from neverworse.tables.reading.delimited import as_strings, decoded, is_text
-from neverworse.tables.reading.formats import StoredTable
+from neverworse.tables.reading import StoredTable
+from neverworse.tables.reading.formats import as_strings, decoded
 
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
 FORMULA = r"^[=+\-@\t\r]"
@@ -39,7 +39,7 @@ def _has(method: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", self._classifier()), method)
 
 
-class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prepare the columns of a table, and classify its rows; never worse than with labels alone.
 
     This is what ``neverworse fit`` makes and saves.
@@ -50,9 +50,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Classifies the features; `ProjectedLeastSquaresClassifier` with ``alpha="loo"`` by default.
         Labels are passed to it as class indices, NaN where a row has none.
     categorical, drop : sequences of str
-        See `TablePreparation`.
-    columns, decimal, dates : optional
-        How to read columns of text; see `TablePreparation`.
+        Columns to treat as categories, and columns to leave out.
+    columns : mapping of str to mapping, optional
+        How to read columns, as in a plan: ``{"price": {"kind": "number", "unit": "kg"}}``. Others
+        are recognised.
+    decimal : {".", ","}, optional
+        Decimal mark of numbers in columns of text; values that cannot have it are an error.
+        By default, the values of each column tell.
+    dates : {"day-first", "month-first"}, optional
+        Order of dates such as 01/02/2026, where the values of a column are ambiguous.
 
     Attributes
     ----------
@@ -122,13 +128,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
         reading = self.get_params(deep=False)
         del reading["estimator"]
-        preparation = TablePreparation(**reading)
+        preparation, classifier = TablePreparation(**reading), self._classifier()
         features = fitted_features(preparation, table)
-        classifier = self._classifier()
-        if sample_weight is None:
-            classifier.fit(features, target.codes)
-        else:
-            classifier.fit(features, target.codes, sample_weight=sample_weight)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        classifier.fit(features, target.codes, **weights)
         self.feature_names_in_ = preparation.feature_names_in_
         self.n_features_in_ = preparation.n_features_in_
         self.preparation_, self.estimator_ = preparation, classifier
@@ -138,8 +141,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> AnyArray:
         """Return the classes of the rows of a table."""
         codes = self._fitted().predict(self.preparation_.transform(X))
-        predicted: AnyArray = self.classes_[codes.astype(np.intp)]
-        return predicted
+        return self.classes_[codes.astype(np.intp)]
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
@@ -156,22 +158,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The certificate of the classifier against the supervised one."""
         certificate: Certificate = self._fitted().certificate_
         # The classifier of the features knows classes by number only.
-        prior = tuple(
-            (self._named(code), low, high)
-            for code, low, high in certificate.assumptions.class_prior
-        )
-        weight = tuple((self._named(code), factor) for code, factor in certificate.class_weight)
-        assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
-        return dataclasses.replace(certificate, assumptions=assumptions, class_weight=weight)
-
-    def _named(self, code: str) -> str:
-        return str(self.classes_[int(float(code))])
+        names, about = [str(name) for name in self.classes_], certificate.assumptions
+        prior = tuple((names[int(float(k))], low, high) for k, low, high in about.class_prior)
+        weight = tuple((names[int(float(k))], factor) for k, factor in certificate.class_weight)
+        assumptions = replace(about, class_prior=prior)
+        return replace(certificate, assumptions=assumptions, class_weight=weight)
 
     @property
     def has_supervised(self) -> bool:
         """Whether there is a supervised model of the same features inside."""
-        inside = getattr(self, "estimator_", None)
-        return hasattr(self, "baseline_") or hasattr(inside, "supervised_")
+        return hasattr(self, "baseline_") or hasattr(vars(self).get("estimator_"), "supervised_")
 
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
@@ -188,16 +184,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return ProjectedLeastSquaresClassifier(alpha="loo", missing_label=np.nan)
         return clone(self.estimator)
 
-    def __sklearn_tags__(self) -> Any:
-        return takes_tables(super().__sklearn_tags__())
-
 
 def fitted_features(preparation: TablePreparation, table: pa.Table | StoredTable) -> Matrix | Rows:
     """Fit a preparation to a table, and return the features of all rows."""
-    if isinstance(table, StoredTable):
-        return PreparedRows(table, preparation.fit(table))
-    features: Matrix = preparation.fit_transform(table)
-    return features
+    preparation.fit(table)
+    is_stored = isinstance(table, StoredTable)
+    return PreparedRows(table, preparation) if is_stored else preparation.transform(table)
 
 
 class PreparedRows(ChunkedRows):
@@ -219,20 +211,11 @@ class PreparedRows(ChunkedRows):
 
 
 class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns the scores of a fitted classifier into probabilities and classes.
+    """A fitted classifier with a threshold or calibrated probabilities.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted.
-    positive : int, default=1
-        Position of the class that the threshold is about.
-    threshold : float or None, default=None
-        The positive class is predicted where its probability is at least this; None: the class of
-        the largest probability is. For two classes.
-    sigmoids : array of shape (n_scores, 2) or None, default=None
-        Slope and offset for the logits of each score of `calibration_scores`; None: probabilities
-        are those of the estimator.
+    Of two classes, that at position `positive` is predicted where its probability is at least
+    `threshold`. `sigmoids`, of shape (n_scores, 2), has slope and offset for the logits of each
+    score of `calibration_scores`. If one of them is None, the estimator itself decides.
     """
 
     def __init__(
@@ -248,19 +231,16 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.sigmoids = sigmoids
 
     @property
-    def classes_(self) -> AnyArray:
-        classes: AnyArray = self.estimator.classes_
-        return classes
+    def classes_(self) -> Any:
+        return self.estimator.classes_
 
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: Any) -> Any:
         if self.sigmoids is None:
-            shares: Matrix = self.estimator.predict_proba(X)
-            return shares
+            return self.estimator.predict_proba(X)
         return calibrated(calibration_scores(self.estimator, X), self.sigmoids)
 
-    def predict(self, X: Any) -> AnyArray:
-        classes: AnyArray = self.classes_[self.decide(self.predict_proba(X))]
-        return classes
+    def predict(self, X: Any) -> Any:
+        return self.classes_[self.decide(self.predict_proba(X))]
 
     def decide(self, probabilities: Matrix) -> Indices:
         """Return the positions of the classes that probabilities give."""
@@ -274,10 +254,10 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
-    """Return the predicted classes of rows (their positions), their scores, and probabilities.
+    """Return the positions of predicted classes, their scores, and the probabilities of all.
 
-    The scores are those of the predicted classes: of least squares if that is what decides,
-    otherwise probabilities, or distances from the boundary where there are none.
+    Scores are those of least squares if that is what decides, otherwise probabilities, or distances
+    from the boundary where there are none.
     """
     shares: Matrix | None = None
     if hasattr(classifier, "predict_proba"):
@@ -291,7 +271,8 @@ def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
         return codes, class_scores(classifier, X)[each, codes], shares
     if shares is not None:
         return codes, shares[each, codes], shares
-    return codes, np.abs(np.asarray(classifier.decision_function(X), dtype=np.float64)), None
+    decisions = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    return codes, decisions[each, codes] if decisions.ndim == 2 else np.abs(decisions), None
 
 
 def calibration_scores(model: Any, X: Any) -> Matrix:
@@ -299,12 +280,11 @@ def calibration_scores(model: Any, X: Any) -> Matrix:
 
     Of shape (n_rows, n_classes), or (n_rows, 1) for the second of two classes.
     """
-    if hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
-    else:
-        scores = np.asarray(model.predict_proba(X), dtype=np.float64)
-        scores = scores[:, 1] if scores.shape[1] == 2 else scores
-    return scores if scores.ndim == 2 else scores[:, None]
+    has_decisions = hasattr(model, "decision_function")
+    scores = model.decision_function(X) if has_decisions else model.predict_proba(X)
+    scores = np.asarray(scores, dtype=np.float64)
+    scores = scores if scores.ndim == 2 else scores[:, None]
+    return scores[:, 1:] if scores.shape[1] == 2 else scores
 
 
 def calibrated(scores: Matrix, sigmoids: Matrix) -> Matrix:
@@ -331,19 +311,33 @@ def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> d
 def id_texts(column: Any) -> pa.Array:
     """Return ids as text, whatever they are in the file: those of several files may differ."""
     plain = decoded(column)
-    if is_text(plain.type):
-        return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
-    return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
+    if pa.types.is_floating(plain.type):
+        plain = pa.chunked_array([pa.array(as_text(plain), pa.string())])
+    return pc.fill_null(as_strings(plain), "").combine_chunks()
 
 
 def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
-    """Write rows as CSV to a file or path.
+    """Write rows as CSV, with an apostrophe before text that a spreadsheet would run as a formula.
 
-    Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
-    it there, unless formulas are to be kept.
+    With `keep_formulas`, such text is written as it is.
     """
-    batches = map(_without_zones, batches)
-    _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
+
+    def escaped(texts: Any) -> Any:
+        formula = pc.match_substring_regex(texts, FORMULA)
+        number = pc.match_substring_regex(texts, NUMBER)
+        quoted = pc.binary_join_element_wise("'", texts, "")
+        return pc.if_else(pc.and_not(formula, number), quoted, texts)
+
+    def prepared(table: pa.Table) -> pa.Table:
+        # PyArrow writes timestamps with a time zone only if it has a database of time zones.
+        columns = [as_strings(c) if "tz=" in str(c.type) else c for c in table.columns]
+        names = pa.array(table.column_names, pa.string())
+        if not keep_formulas:
+            names = escaped(names)
+            columns = [escaped(c) if pa.types.is_string(c.type) else c for c in columns]
+        return pa.table(columns, names.to_pylist())
+
+    _write(csv.CSVWriter, map(prepared, batches), file)
 
 
 def write_parquet(batches: Iterator[pa.Table], file: Any) -> None:
@@ -371,24 +365,3 @@ def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     if first is None:
         raise TableError("The table has no rows.")
     return first.schema, chain([first], (batch.cast(first.schema) for batch in batches))
-
-
-def _without_zones(table: pa.Table) -> pa.Table:
-    """Return a table with moments in text, as CSV has them."""
-    zoned = [pa.types.is_timestamp(kind) and kind.tz for kind in table.schema.types]
-    columns = zip(table.columns, zoned, strict=True)
-    return pa.table([as_strings(c) if z else c for c, z in columns], table.column_names)
-
-
-def without_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with an apostrophe before text, in names as well, that is a formula."""
-
-    def escaped(column: Any) -> Any:
-        formula = pc.match_substring_regex(column, FORMULA)
-        number = pc.match_substring_regex(column, NUMBER)
-        quote = pc.binary_join_element_wise("'", column, "")
-        return pc.if_else(pc.and_not(formula, number), quote, column)
-
-    names = escaped(pa.array(table.column_names, pa.string())).to_pylist()
-    columns = [escaped(c) if pa.types.is_string(c.type) else c for c in table.columns]
-    return pa.table(columns, names)

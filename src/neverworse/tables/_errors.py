@@ -1,12 +1,10 @@
-"""What is wrong with a table, a plan or a model file, and how the command line says it."""
+"""Errors about tables, plans and model files, and names of options in messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
-
-from neverworse._words import nearest
 
 AGAIN = "Get the file again, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
@@ -60,7 +58,7 @@ class TableError(ValueError):
         self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
 
     def moved(self, n_rows: int) -> TableError:
-        """Return the same error for rows that came behind others."""
+        """Return the same error about a row `n_rows` further down."""
         row = None if self.row is None else self.row + n_rows
         return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
 
@@ -77,8 +75,8 @@ class UnreadableColumnsError(TableError):
     """
 
     def __init__(self, errors: Sequence[TableError]) -> None:
-        said = "".join(f"\n- {error}" for error in errors)
-        super().__init__(f"{len(errors)} columns cannot be read:{said}")
+        reasons = "".join(f"\n- {error}" for error in errors)
+        super().__init__(f"{len(errors)} columns cannot be read:{reasons}")
         self.errors = tuple(errors)
 
 
@@ -112,10 +110,9 @@ class ModelFileError(ValueError):
 
 @contextmanager
 def believing(what: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn what goes wrong while a model from a file is used into a `ModelFileError`.
+    """Turn exceptions, but those of the types `others`, into a `ModelFileError`.
 
-    Its parts are of the right types, but a file that somebody changed may say anything in them.
-    Exceptions of the types `others` are left as they are.
+    For code that uses a model from a file, whose parts may be inconsistent.
     """
     kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
     try:
@@ -126,12 +123,6 @@ def believing(what: str, *others: type[Exception]) -> Iterator[None]:
         raise ModelFileError(
             f"{what}: its contents are inconsistent ({type(error).__name__}). {AGAIN}"
         ) from error
-
-
-def no_column(name: str, names: Iterable[str], option: str) -> TableError:
-    """Say that there is no column of a name that an option gives."""
-    problem = f"There is no column {name!r} for --{option}."
-    return TableError(problem, nearest(name, names), code="column", column=name)
 
 
 def in_options(message: str) -> str:

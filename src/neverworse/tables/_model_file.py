@@ -25,9 +25,15 @@ import sklearn
 
 from neverworse import __version__
 from neverworse._files import write_whole
-from neverworse._words import install, quoted
+from neverworse._words import cropped, install, quoted
 from neverworse.tables._errors import AGAIN, ModelFileError
-from neverworse.tables._trusted import check_encoders, checked_tree, is_trusted, nodes_with_file
+from neverworse.tables._trusted import (
+    NOT_LISTED,
+    check_encoders,
+    checked_tree,
+    is_trusted,
+    nodes_with_file,
+)
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
@@ -38,6 +44,7 @@ MAX_BYTES = 4 * 2**30  # bytes of all members, unpacked
 FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
 WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
+DAMAGED = f"it is damaged, or changed since it was written. {AGAIN}"
 PICKLE = b"\x80"  # followed by the version of the protocol
 
 
@@ -95,7 +102,7 @@ def save_model(
     facts : dict, optional
         Further facts about the model, which must be JSON-serialisable.
     compiled : bool
-        Whether the model may predict with compiled code, see `load_any_model`.
+        Whether the model may predict with compiled code, see `load_model`.
 
     Returns
     -------
@@ -118,12 +125,17 @@ def save_model(
         ...
     neverworse.tables._errors.ModelFileError: ...
     """
-    name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
-    with refusing(name, f"{name}: skops cannot write its contents, or cannot read them back."):
+    otherwise = "skops cannot write its contents, or cannot read them back."
+    with refusing(f"This {type(model).__name__} cannot be saved", otherwise):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
-        members = _canonical(tree, members)
+        names: dict[str, str] = {}  # numbers: skops names members by addresses in memory
+        for node in nodes_with_file(tree):
+            name = f"{len(names)}{Path(node['file']).suffix}"
+            node["file"] = names.setdefault(node["file"], name)
+        arrays = {new: members[old] for old, new in names.items()}
+        members = {SCHEMA: json.dumps(tree).encode()} | arrays
         _build(tree, members, compiled)  # what cannot be opened again is known now
     document = {
         "format": FORMAT,
@@ -145,7 +157,9 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     ----------
     path : str or Path
     compiled : bool
-        Whether to accept models that predict with compiled code, see `load_any_model`.
+        Whether to accept models that predict with compiled code of scikit-learn: trees,
+        neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
+        one could crash the process. Pass True only if you know where the file comes from.
 
     Examples
     --------
@@ -157,44 +171,29 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
 
 
 def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
-    """Open any scikit-learn model that was saved with skops, with the same care.
-
-    Parameters
-    ----------
-    path : str or Path
-    compiled : bool
-        Whether to accept models that predict with compiled code of scikit-learn: trees,
-        neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
-        one could crash the process. Pass True only if you know where the file comes from.
-    """
+    """Open any scikit-learn model that was saved with skops, with the same care as `load_model`."""
     return _load(Path(path), compiled, ours=False)
 
 
 def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
-    contents = read_file(path)
-    refused = f"{path} is refused"
-    damaged = f"{path} is damaged: it was cut off, or changed since it was written. {AGAIN}"
-    with refusing(refused, damaged):
-        members = unzipped(contents)
-    if SCHEMA not in members:
-        raise ModelFileError(f"{path} is a zip archive, but not a model of skops. {WITH_SKOPS}")
-    if ours and FACTS not in members:
-        raise ModelFileError(
-            f"{path} was not written by neverworse, so it is unknown which tables it is for. "
-            "Give the model.skops that neverworse fit wrote."
-        )
+    if not path.is_file():
+        raise ModelFileError(f"There is no file {path}. Give the model.skops of a fit.")
     _skops()
     facts: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
-    unknown = f"it does not describe a model. {WITH_SKOPS}"
-    if FACTS in members:
-        with refusing(refused, f"{refused}: its {FACTS} is not what neverworse writes. {AGAIN}"):
+    what = f"{path} is refused"
+    with refusing(what, DAMAGED):
+        contents = _zip_archive(path)
+        members = unzipped(contents)
+        if SCHEMA not in members:
+            raise ModelFileError(f"it is a zip archive, but not a model of skops. {WITH_SKOPS}")
+        if ours and FACTS not in members:
+            raise ModelFileError("it was not written by neverworse. Give the model.skops of a fit.")
+        if FACTS in members:
             document = _unsealed(members)
             facts, notes = document["facts"], _notes(document)
-            writer = document["neverworse"]
-        refused = f"{path}, written by neverworse {writer}, is refused"
-        unknown = f"this neverworse {__version__} cannot open what it describes. {AGAIN}"
-    with refusing(refused, f"{refused}: {unknown}"):
+            what = f"{path}, written by neverworse {document['neverworse']}, is refused"
+    with refusing(what, f"neverworse {__version__} cannot open what it describes. {AGAIN}"):
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         model = _build(tree, members, compiled)
         if not hasattr(model, "predict"):
@@ -204,17 +203,16 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
 
 @contextmanager
 def refusing(what: str, otherwise: str) -> Iterator[None]:
-    """Turn every error into a `ModelFileError`, with `otherwise` for what was none.
+    """Turn every exception into a `ModelFileError`, with the reason `otherwise` if it is another.
 
-    Every one, as a file that somebody made up can bring zip, JSON, NumPy and scikit-learn to raise
-    anything.
+    A malicious file can make zip, JSON, NumPy and scikit-learn raise anything.
     """
     try:
         yield
     except ModelFileError as error:
         raise ModelFileError(f"{what}: {error}") from None
     except Exception as error:
-        raise ModelFileError(otherwise) from error
+        raise ModelFileError(f"{what}: {otherwise}") from error
 
 
 def _skops() -> ModuleType:
@@ -224,23 +222,11 @@ def _skops() -> ModuleType:
         import skops.io
         from packaging.version import Version
     except ImportError:
-        raise ModelFileError(
-            f"Model files need skops, which is not installed. {install('tables')}"
-        ) from None
+        raise ModelFileError(f"Model files need skops. {install('tables')}") from None
     if Version(skops.__version__) < Version(OLDEST_SKOPS):
-        raise ModelFileError(
-            f"skops {skops.__version__} is too old to be safe. {install('tables')}"
-        )
+        old = f"skops {skops.__version__} is too old to be safe."
+        raise ModelFileError(f"{old} {install('tables')}")
     return skops.io
-
-
-def _canonical(tree: dict[str, Any], members: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the members under numbers: skops names them by addresses in memory."""
-    names: dict[str, str] = {}
-    for node in nodes_with_file(tree):
-        old = node["file"]
-        node["file"] = names.setdefault(old, f"{len(names)}{Path(old).suffix}")
-    return {SCHEMA: json.dumps(tree).encode()} | {new: members[old] for old, new in names.items()}
 
 
 def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = False) -> Any:
@@ -248,30 +234,23 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
     from skops.io._protocol import PROTOCOL
 
     protocol = tree.get("protocol")
-    if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
-        raise ModelFileError(f"it was written by an old skops. {WITH_SKOPS}")
-    if protocol > PROTOCOL:
-        raise ModelFileError("it was written by a newer skops. Run: pip install --upgrade skops")
+    if type(protocol) is not int or not OLDEST_PROTOCOL <= protocol <= PROTOCOL:
+        other = f"another skops (protocol {cropped(repr(protocol))})"
+        raise ModelFileError(f"it was written by {other}. Upgrade both: pip install -U skops")
     files = {node["file"] for node in nodes_with_file(tree)}
-    if not files <= members.keys():
-        raise ModelFileError(f"a part of it is missing. {AGAIN}")
     # NumPy opens other formats as well, one of which is a zip archive of any size.
-    if not all(members[name].startswith(ARRAY) for name in files):
-        raise ModelFileError(f"a part of it is not an array. {AGAIN}")
+    if not all(members.get(name, b"").startswith(ARRAY) for name in files):
+        raise ModelFileError(f"a part of it is missing, or is not an array. {AGAIN}")
     # skops reads what was checked, and nothing else that the file may contain.
-    archive = zipped(
-        {SCHEMA: json.dumps(tree).encode()} | {name: members[name] for name in sorted(files)}
-    )
+    arrays = {name: members[name] for name in sorted(files)}
+    archive = zipped({SCHEMA: json.dumps(tree).encode()} | arrays)
     skops = _skops()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other versions of scikit-learn: a note says so once
         asked = skops.get_untrusted_types(data=archive)
         unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
-            raise ModelFileError(
-                f"it contains {quoted(unknown)}, which may do anything. Use "
-                "estimators of scikit-learn and neverworse only."
-            )
+            raise ModelFileError(f"it contains {quoted(unknown)}, {NOT_LISTED}")
         model = skops.loads(archive, trusted=asked)
     check_encoders(model)
     return model
@@ -281,26 +260,16 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     """Return the facts about the model, if nothing was changed since it was written."""
     document: dict[str, Any] = json.loads(members[FACTS])
     if document["format"] != FORMAT:
-        raise ModelFileError(
-            f"it has format {document['format']!r} of neverworse {document['neverworse']}, and "
-            f"this neverworse {__version__} reads format {FORMAT}. "
-            f"{install('tables', 'a newer clone')}"
-        )
+        other = f"format {document['format']!r} of neverworse {document['neverworse']}"
+        here = f"this neverworse {__version__} reads format {FORMAT}"
+        newer = install("tables", "a newer clone")
+        raise ModelFileError(f"it has {other}, and {here}. {newer}")
     seal = document.pop("seal")
     found = {name: _sha256(data) for name, data in members.items() if name != FACTS}
-    changed = sorted(
-        name
-        for name in found.keys() | document["members"].keys()
-        if found.get(name) != document["members"].get(name)
-    )
-    if seal != _seal(document):
-        changed.append(FACTS)
-    if changed:
-        raise ModelFileError(f"{quoted(changed)} changed after the model was saved. {AGAIN}")
-    facts = document["facts"]
-    no_features = facts.get("no_features", []) if isinstance(facts, dict) else None
-    if not (isinstance(no_features, list) and all(isinstance(name, str) for name in no_features)):
-        raise ModelFileError(f"its facts are malformed. {AGAIN}")
+    no_features = document["facts"].get("no_features", [])
+    is_whole = found == document["members"] and seal == _seal(document)
+    if not is_whole or not all(isinstance(name, str) for name in no_features):
+        raise ModelFileError(DAMAGED)
     return document
 
 
@@ -324,52 +293,36 @@ def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
-def read_file(path: Path) -> bytes:
-    """Return the contents of a file that may be a zip archive."""
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a folder. Give a file, for example model.skops in it.")
-    if not path.is_file():
-        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
+def _zip_archive(path: Path) -> bytes:
+    """Return the contents of a file that begins as a zip archive, and is not too large."""
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(
-            f"{path} is larger than {MAX_BYTES // 2**30} GiB, too large for a model."
-        )
+        raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB, too large for a model.")
     contents = path.read_bytes()
     if contents.startswith(PICKLE):
-        raise ModelFileError(
-            f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "
-            f"not opened. {WITH_SKOPS}"
-        )
+        reason = "it is a pickle (of pickle or joblib), which could run any code when opened."
+        raise ModelFileError(f"{reason} {WITH_SKOPS}")
     if not contents.startswith(b"PK"):
-        raise ModelFileError(f"{path} is not a model file, which is a zip archive. {WITH_SKOPS}")
+        raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
     return contents
 
 
 def unzipped(contents: bytes) -> dict[str, bytes]:
-    """Return the members of an archive by name, if they are few and small enough."""
+    """Return the members of an archive by name, if they are as skops writes them."""
     with ZipFile(io.BytesIO(contents)) as archive:
         members = archive.infolist()
-        names = [member.filename for member in members]
-        if len(set(names)) < len(names):
-            raise ModelFileError("two of its members have the same name, which skops never writes.")
+        if len({member.filename for member in members}) < len(members):
+            raise ModelFileError("two of its members have the same name.")
         for member in members:
-            _check_member(member)
+            name, size = member.filename, member.file_size
+            # Other methods unpack all of a member at once, however large it turns out to be.
+            is_known = member.compress_type in (ZIP_STORED, ZIP_DEFLATED)
+            if not name.isprintable() or {"/", "\\", ":"} & set(name) or not is_known:
+                raise ModelFileError("its members are not named or compressed as skops does it.")
+            if size > FREE_BYTES and size > MAX_RATIO * member.compress_size:
+                raise ModelFileError(f"{name} would unpack to {size >> 20:,} MiB: an attack.")
         if sum(member.file_size for member in members) > MAX_BYTES:
             raise ModelFileError(f"unpacked, it is larger than {MAX_BYTES // 2**30} GiB.")
         return {member.filename: archive.read(member) for member in members}
-
-
-def _check_member(member: ZipInfo) -> None:
-    if not member.filename.isprintable() or {"/", "\\", ":"} & set(member.filename):
-        raise ModelFileError("a member has a path for a name, which skops never writes.")
-    # The other methods unpack all of a member at once, however large it turns out to be.
-    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise ModelFileError(f"{member.filename} is compressed in a way that skops does not use.")
-    if member.file_size > FREE_BYTES and member.file_size > MAX_RATIO * member.compress_size:
-        raise ModelFileError(
-            f"{member.filename} would unpack to {member.file_size / 2**20:,.0f} MiB from "
-            f"{member.compress_size / 2**20:,.1f}, which looks like an attack."
-        )
 
 
 def zipped(members: dict[str, bytes]) -> bytes:

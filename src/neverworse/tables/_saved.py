@@ -1,4 +1,4 @@
-"""What saved models are used for: predictions, a batch of rows at a time, and audits of tables."""
+"""Uses of saved models: predictions, a batch of rows at a time, and audits on tables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from neverworse._typing import AnyArray
 from neverworse._words import count, quoted
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier, id_texts, outputs, with_names
-from neverworse.tables._errors import ModelFileError, TableError, believing, in_options, no_column
+from neverworse.tables._errors import ModelFileError, TableError, believing, in_options
 from neverworse.tables.preparation import TablePreparation
-from neverworse.tables.preparation.recognise import text_columns
+from neverworse.tables.preparation.notation import DATES, Reading
+from neverworse.tables.preparation.recognise import from_entry, text_columns
 from neverworse.tables.preparation.values import (
     check_columns,
     check_known,
@@ -27,8 +28,8 @@ from neverworse.tables.preparation.values import (
     row_weights,
 )
 from neverworse.tables.reading import check_unique, stream_batches
-from neverworse.tables.reading.delimited import TEXT, ReadOptions, spells_number
 from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.formats import TEXT, ReadOptions, spells_number
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
@@ -37,7 +38,7 @@ MAX_LEVELS = 1000  # of new ones that are counted separately
 
 @dataclass
 class Noticed:
-    """What was noticed while rows were predicted."""
+    """What was noticed while rows were predicted: counts, unknown columns and levels."""
 
     n_rows: int = 0
     # How many rows each class was predicted for.
@@ -74,23 +75,21 @@ def predict_batches(
     `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
     those of all classes are added.
     """
+    ids = [] if id_name is None else [id_name]
     with believing(USING):
         preparation = model.preparation_
-        types = column_types(preparation)
+        used = preparation.used_names
         options = replace(options, decimal=options.decimal or preparation.decimal)
-        if set(map(type, types)) - {str} or types.keys() != set(preparation.used_names):
+        types = dict.fromkeys(ids, TEXT) | _types(preparation, options.decimal or ".")
+        if set(map(type, used)) - {str}:
             raise TypeError
-    if id_name is not None:
-        types = {**types, id_name: TEXT}
 
     def check(file_name: str, names: Sequence[str]) -> None:
         with believing(USING):
-            check_columns(names, preparation.used_names)
-            used = {*preparation.used_names, id_name}
-            check_unique(file_name, [name for name in names if name in used])
-            if id_name is not None and id_name not in names:
-                raise no_column(id_name, names, "id")
-            known = {*preparation.feature_names_in_, id_name, *noticed.expected, *noticed.extra}
+            check_columns(names, used)
+            check_unique(file_name, [name for name in names if name in {*used, *ids}])
+            check_known(names, ids, "id")
+            known = {*preparation.feature_names_in_, *ids, *noticed.expected, *noticed.extra}
             noticed.extra += tuple(name for name in names if name not in known)
 
     for file in files:
@@ -104,24 +103,17 @@ def predict_batches(
                 yield predicted
 
 
-def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
-    """Return the types that the text of columns is read as."""
-    types = {}
-    dates = set(preparation.date_names_)
-    texts = text_columns(preparation.plan_, preparation.decimal)
-    for name, kind in preparation.types_.items():
-        if name in texts:
-            types[name] = TEXT
-        elif name in dates:
-            # The nine digits of a nanosecond cannot be read in another unit.
-            unit = "ns" if kind.startswith("timestamp[ns") else "us"
-            types[name] = pa.timestamp(unit, tz="UTC" if "tz=" in kind else None)
-        elif kind == "bool":
-            types[name] = pa.bool_()
-        elif kind.startswith("time"):
-            types[name] = pa.time64("us")
-        else:
+def _types(preparation: TablePreparation, decimal: str) -> dict[str, pa.DataType]:
+    """Return the types that PyArrow converts text to; the text of other columns is parsed later."""
+    types = dict.fromkeys(preparation.used_names, TEXT)
+    for name in types:
+        reading, native = from_entry(name, preparation.plan_[name]), preparation.types_[name]
+        if reading == Reading("number", decimal) and not native.startswith(("bool", "time")):
             types[name] = pa.float64()
+        elif reading == DATES:
+            # The nine digits of a nanosecond cannot be read in another unit.
+            unit = "ns" if native.startswith("timestamp[ns") else "us"
+            types[name] = pa.timestamp(unit, "UTC" if "tz=" in native else None)
     return types
 
 
@@ -136,34 +128,30 @@ def _predicted(
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MAX_LEVELS:
             counter.update(levels)
-    features = model.preparation_.transform(table)
-    best, scores, shares = outputs(model.estimator_, features)
-    names = pa.array([str(name) for name in model.classes_.tolist()])
-    if id_name is None:
-        row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
-    else:
-        row_names = id_texts(table.column(id_name))
-    columns: dict[str, Any] = {"prediction": names.take(pa.array(best)), "score": scores}
-    if probabilities:
-        if shares is None:
-            problem = "This model has no probabilities."
-            raise TableError(problem, "Leave out --probabilities.", code="option")
-        columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
-    columns = with_names(columns, id_name, row_names)
+    best, scores, shares = outputs(model.estimator_, model.preparation_.transform(table))
+    names = [str(name) for name in model.classes_.tolist()]
+    columns: dict[str, Any] = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
+    if probabilities and shares is None:
+        problem = "This model has no probabilities."
+        raise TableError(problem, "Leave out --probabilities.", code="option")
+    if probabilities and shares is not None:
+        columns |= {f"probability: {name}": shares[:, k] for k, name in enumerate(names)}
+    row_names = np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1
+    ids = pa.array(row_names) if id_name is None else id_texts(table.column(id_name))
     noticed.n_rows += len(best)
-    counts = np.bincount(best, minlength=len(names))
-    noticed.classes.update(dict(zip(names.to_pylist(), counts.tolist(), strict=True)))
-    return pa.table(columns)
+    counts = np.bincount(best, minlength=len(names)).tolist()
+    noticed.classes.update(dict(zip(names, counts, strict=True)))
+    return pa.table(with_names(columns, id_name, ids))
 
 
 # Audits
 
 
 class OnTable:
-    """A fitted classifier that predicts the rows of a certain table, with classes as text.
+    """A fitted classifier that predicts the rows of a fixed table, with classes as text.
 
-    Models that were made by others know rows as an array or a data frame, and classes as numbers
-    or booleans; here all of them can be compared.
+    Models take rows as a table, a data frame or an array, and have classes of any type; as this,
+    all of them can be compared.
     """
 
     def __init__(self, model: Any, table: pa.Table) -> None:
@@ -185,12 +173,14 @@ class OnTable:
         if name not in ("predict_proba", "decision_function"):
             raise AttributeError(name)
         method = getattr(self.__dict__["estimator_"], name)
-        return lambda _: self._in_order(np.asarray(method(self._rows)))
 
-    def _in_order(self, scores: AnyArray) -> AnyArray:
-        if scores.ndim == 2:
-            return scores[:, self._order]
-        return scores if self._order[0] == 0 else -scores
+        def in_order(X: Any) -> AnyArray:  # noqa: ARG001
+            scores = np.asarray(method(self._rows))
+            if scores.ndim == 2:
+                return scores[:, self._order]
+            return scores if self._order[0] == 0 else -scores
+
+        return in_order
 
 
 def audit_table(
@@ -219,15 +209,15 @@ def audit_table(
     0.0
     """
     texts, codes = label_texts(find_column(table, target, "target"), markers)
-    labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)
+    labels = spelled(np.array(texts, object))
     weights = None if weight is None else row_weights(weight, find_column(table, weight, "weight"))
     check_known(table.column_names, ignored, "drop")
     rows = table.drop_columns({target, *ignored, *([] if weight is None else [weight])})
-    if isinstance(settings.get("class_prior"), dict):
-        shares = settings["class_prior"].items()
-        settings["class_prior"] = {_spelled(name): share for name, share in shares}
+    prior = settings.get("class_prior")
+    if isinstance(prior, dict):
+        settings["class_prior"] = dict(zip(spelled(list(prior)), prior.values(), strict=True))
     with believing(AUDITING):
-        # Of classes with the names of the models, which messages say.
+        # Messages name the types of the models.
         new, old = (type(type(m).__name__, (OnTable,), {})(m, rows) for m in (candidate, baseline))
     try:
         with believing(AUDITING, ValueError, TypeError):
@@ -241,7 +231,7 @@ def audit_table(
 
 
 def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
-    """Return options for a table that a model is to predict: it is read as the model knows rows."""
+    """Return options to read a table with as the model was fitted."""
     if not isinstance(model, TableClassifier):
         return options
     with believing(AUDITING):
@@ -252,17 +242,16 @@ def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
 
 
 def spelled(classes: Any) -> AnyArray:
-    """Return classes as text, the same for 1, 1.0, "1" and for True, "true"."""
-    return np.array([_spelled(value) for value in np.asarray(classes).tolist()], object)
+    """Return classes as text, the same for 1, 1.0, "1" and for True, "true"; None stays."""
 
+    def text_of(value: Any) -> str | None:
+        text = str(value).strip()
+        if value is None or text.casefold() in ("true", "false"):
+            return None if value is None else text.casefold()
+        is_whole = spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53
+        return str(int(float(text))) if is_whole else text
 
-def _spelled(value: Any) -> str:
-    text = str(value).strip()
-    if text.casefold() in ("true", "false"):
-        return text.casefold()
-    if spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53:
-        return str(int(float(text)))
-    return text
+    return np.array([text_of(value) for value in np.asarray(classes).tolist()], object)
 
 
 def _rows_for(model: Any, table: pa.Table) -> Any:
@@ -274,18 +263,11 @@ def _rows_for(model: Any, table: pa.Table) -> Any:
     if names is not None:
         check_columns(table.column_names, list(names))
         if find_spec("pandas") is None:
-            raise TableError(
-                f"This {kind} was fitted to a data frame. It needs pandas, which is not installed.",
-                "Run: pip install pandas",
-                code="option",
-            )
+            problem = f"This {kind} was fitted to a data frame, which needs pandas."
+            raise TableError(problem, "Run: pip install pandas", code="option")
         return table.select(list(names)).to_pandas()
     expected = getattr(model, "n_features_in_", table.num_columns)
     if expected != table.num_columns:
-        raise TableError(
-            f"This {kind} was fitted to {expected:,} columns without names, but the table has "
-            f"{table.num_columns:,} besides the target.",
-            "Leave out those that are not features: --drop.",
-            code="column",
-        )
+        problem = f"This {kind} needs {expected:,} columns, but there are {table.num_columns:,}."
+        raise TableError(problem, "Leave out those that are no features: --drop.", code="column")
     return np.column_stack([numbers(n, table.column(n)) for n in table.column_names])

@@ -19,7 +19,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
-from neverworse._typing import AnyArray
 from neverworse._words import cropped
 from neverworse.tables._errors import ModelFileError
 
@@ -27,78 +26,72 @@ from neverworse.tables._errors import ModelFileError
 ROOMS = ("estimators", "tables", "evidence", "methods")
 # Parts of scikit-learn's models, written in Python, that skops leaves to its users to judge.
 PARTS = frozenset(
-    {
-        "numpy.dtype",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.utils._bunch.Bunch",
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
-        *(
-            f"sklearn.gaussian_process.kernels.{name}"
-            for name in ("ConstantKernel", "Matern", "Product", "RBF", "Sum", "WhiteKernel")
-        ),
-    }
+    f"sklearn.{name}"
+    for name in (
+        *("calibration._CalibratedClassifier", "calibration._SigmoidCalibration"),
+        *("gaussian_process.kernels.ConstantKernel", "gaussian_process.kernels.Matern"),
+        *("gaussian_process.kernels.Product", "gaussian_process.kernels.RBF"),
+        *("gaussian_process.kernels.Sum", "gaussian_process.kernels.WhiteKernel"),
+        *("metrics._scorer._PassthroughScorer", "utils._bunch.Bunch"),
+        *("model_selection._split.KFold", "model_selection._split.StratifiedKFold"),
+        "utils._metadata_requests.MetadataRequest",
+        "utils._metadata_requests.MethodMetadataRequest",
+    )
+) | {"numpy.dtype"}
+# Compiled parts that skops leaves to its users to judge.
+COMPILED = frozenset(
+    f"sklearn.{name}"
+    for name in (
+        *("ensemble._hist_gradient_boosting.predictor.TreePredictor", "tree._tree.Tree"),
+        *("metrics._dist_metrics.EuclideanDistance64", "neighbors._ball_tree.BallTree"),
+        "neighbors._kd_tree.KDTree",
+    )
 )
 # Where the models of scikit-learn are that predict in NumPy, which checks every index, or leave the
 # predicting to others. Whatever is elsewhere (trees, neighbours, kernel machines, clusters, words)
-# may run compiled code that follows the indices and lengths in the file without looking: numbers
-# that somebody made up crash the process, or worse.
-PLAIN = tuple(
-    f"sklearn.{name}."
-    for name in (
-        *("base", "calibration", "compose", "cross_decomposition", "decomposition._fastica"),
-        *("decomposition._factor_analysis", "decomposition._incremental_pca"),
-        *("decomposition._kernel_pca", "decomposition._pca", "decomposition._truncated_svd"),
-        *("discriminant_analysis", "dummy", "ensemble._bagging", "ensemble._stacking"),
-        *("ensemble._voting", "ensemble._weight_boosting", "feature_selection", "frozen"),
-        *("gaussian_process", "impute", "isotonic", "kernel_approximation", "linear_model"),
-        *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
-        *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
-        *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
-        "utils._metadata_requests",
-    )
+# may run compiled code that does not check the indices and lengths in the file: wrong numbers can
+# crash the process, or worse.
+PLAIN = (
+    *("numpy.", "neverworse.", "sklearn.svm._classes.Linear"),
+    *(
+        f"sklearn.{name}."
+        for name in (
+            *("base", "calibration", "compose", "cross_decomposition", "decomposition._fastica"),
+            *("decomposition._factor_analysis", "decomposition._incremental_pca"),
+            *("decomposition._kernel_pca", "decomposition._pca", "decomposition._truncated_svd"),
+            *("discriminant_analysis", "dummy", "ensemble._bagging", "ensemble._stacking"),
+            *("ensemble._voting", "ensemble._weight_boosting", "feature_selection", "frozen"),
+            *("gaussian_process", "impute", "isotonic", "kernel_approximation", "linear_model"),
+            *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
+            *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
+            *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
+            "utils._metadata_requests",
+        )
+    ),
 )
-LINEAR = frozenset({"sklearn.svm._classes.LinearSVC", "sklearn.svm._classes.LinearSVR"})
-# Compiled parts that skops leaves to its users to judge.
-COMPILED = frozenset(
-    {
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.tree._tree.Tree",
-    }
-)
-SCALARS = frozenset(f"numpy.{scalar.__name__}" for scalar in np.sctypeDict.values())
-KEYS = frozenset({"builtins.float", "builtins.int", "builtins.str"}) | {
-    f"numpy.{scalar.__name__}"
-    for scalar in np.sctypeDict.values()
+SCALARS = {f"numpy.{scalar.__name__}": scalar for scalar in np.sctypeDict.values()}
+KEYS = {"builtins.float", "builtins.int", "builtins.str"} | {
+    name
+    for name, scalar in SCALARS.items()
     if issubclass(scalar, np.integer | np.floating | np.str_)
 }
-# Which types a loader may make, besides objects.
-LOADERS: dict[str, frozenset[str]] = {
-    "DTypeNode": frozenset({"numpy.dtype"}),
-    "DictNode": frozenset(
-        {"builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"}
-    ),
-    "JsonNode": frozenset({"builtins.str"}),
-    "ListNode": frozenset({"builtins.list"}),
-    "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
-    "NdArrayNode": SCALARS | {"numpy.ndarray"},
-    "SetNode": frozenset({"builtins.set"}),
-    "SliceNode": frozenset({"builtins.slice"}),
-    "TupleNode": frozenset({"builtins.tuple"}),
-    "TypeNode": SCALARS | {f"builtins.{one}" for one in ("bool", "float", "int", "str")},
+# The types that a loader may make, besides objects.
+LOADERS: dict[str, tuple[str, ...]] = {
+    "DTypeNode": ("numpy.dtype",),
+    "DictNode": ("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"),
+    "JsonNode": ("builtins.str",),
+    "ListNode": ("builtins.list",),
+    "MaskedArrayNode": ("numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"),
+    "NdArrayNode": (*SCALARS, "numpy.ndarray"),
+    "RandomGeneratorNode": ("numpy.random._generator.Generator",),
+    "RandomStateNode": ("numpy.random.mtrand.RandomState",),
+    "SetNode": ("builtins.set",),
+    "SliceNode": ("builtins.slice",),
+    "TreeNode": ("sklearn.tree._tree.Tree",),
+    "TupleNode": ("builtins.tuple",),
+    "TypeNode": (*SCALARS, "builtins.bool", "builtins.float", "builtins.int", "builtins.str"),
 }
-COMPILED_LOADERS: dict[str, frozenset[str]] = {
-    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
-    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
-    "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
-}
+COMPILED_LOADERS = ("RandomGeneratorNode", "RandomStateNode", "TreeNode")
 # Of these, skops has lists of its own. Not from neverworse, whose functions and classes would
 # otherwise pass as a function because they are trusted as objects.
 FROM = {
@@ -106,6 +99,10 @@ FROM = {
     "LossNode": ("_loss.", "sklearn._loss.", "sklearn.linear_model."),  # without sklearn before 1.9
 }
 NODE = frozenset({"__class__", "__loader__", "__module__"})
+NOT_LISTED = (
+    "which is not on the list of what models need. Use estimators of scikit-learn and neverworse "
+    "only."
+)
 MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
 
 
@@ -113,8 +110,8 @@ MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines ge
 def our_class(module: str, name: str) -> type | None:
     """Return a class of this package, if model files may contain it: a public estimator or a part.
 
-    A file names the module as well. The room of it is looked into first, and others only if the
-    class is not there: classes move between versions, but their names do not change.
+    The sub-package of the module that the file names comes first. Others follow, as classes move
+    between versions, but keep their names.
     """
     named = module.removeprefix("neverworse.").partition(".")[0]
     for room in sorted(ROOMS, key=lambda each: each != named):
@@ -172,31 +169,24 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
     full = f"{module}.{name}"
     shown = cropped(full, 200)
-    if not compiled and (loader in COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
+    if loader == "ObjectNode":
+        is_allowed = full.startswith("sklearn.") or is_trusted(full, compiled=True)
+        is_compiled = not full.startswith(PLAIN)
+    else:
+        is_allowed = full in LOADERS.get(loader, ()) or full.startswith(FROM.get(loader, ()))
+        is_compiled = loader in COMPILED_LOADERS
+    if not is_allowed or not name.isidentifier():
+        raise ModelFileError(f"it contains {shown} ({cropped(loader)}), {NOT_LISTED}")
+    if is_compiled and not compiled:
         raise ModelFileError(
             f"it contains {shown}, compiled code that a malicious file can crash. If you made the "
             "file, or know who did, accept it with --trust-compiled (in Python: compiled=True). "
             "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )
-    known = (LOADERS | COMPILED_LOADERS).get(loader, frozenset())
-    if loader == "ObjectNode":
-        allowed = full.startswith("sklearn.") or is_trusted(full, compiled=True)
-    else:
-        allowed = full in known or full.startswith(FROM.get(loader, ()))
-    if not allowed or not name.isidentifier():
-        raise ModelFileError(
-            f"it contains {shown} ({cropped(loader)}), which is not on the list of what models "
-            "need. Use estimators of scikit-learn and neverworse only."
-        )
     if loader == "DictNode":
         _check_dict(node)
     elif loader == "ObjectNode" and full not in COMPILED:
         _check_attributes(node.get("content"))
-
-
-def _blind(full: str) -> bool:
-    """Whether it may follow indices of the file without looking."""
-    return full.startswith("sklearn.") and not (full.startswith(PLAIN) or full in LINEAR)
 
 
 def _check_attributes(content: Any) -> None:
@@ -212,17 +202,11 @@ def _check_attributes(content: Any) -> None:
 
 
 def _check_dict(node: dict[str, Any]) -> None:
-    """Refuse dicts whose keys would come back as others: skops writes them as text."""
-    try:
-        content, types = node["content"], node["key_types"]["content"]
-        names = {f"{one['__module__']}.{one['__class__']}" for one in types}
-    except (KeyError, TypeError):
-        raise ModelFileError("the description of a dict is malformed.") from None
+    """Refuse dicts whose keys would change, as skops writes them as text."""
+    content, types = node["content"], node["key_types"]["content"]
+    names = {f"{one['__module__']}.{one['__class__']}" for one in types}
     if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
-        raise ModelFileError(
-            "it contains a dict that would be changed by saving it, as its keys are not all "
-            "numbers or all text. Use numbers or text as keys."
-        )
+        raise ModelFileError("a dict would come back changed. Use numbers or text as keys.")
 
 
 def nodes_with_file(tree: Any) -> Iterator[dict[str, Any]]:
@@ -246,11 +230,11 @@ def check_encoders(model: Any) -> None:
     for part in _parts(model):
         if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
             try:
-                agrees = all(_fits(*feature) for feature in _features(part))
+                if _is_consistent(part):
+                    continue
             except (AttributeError, IndexError, TypeError, ValueError):
-                agrees = False
-            if not agrees:
-                raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
+                pass
+            raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -273,26 +257,24 @@ def _parts(model: Any) -> Iterator[Any]:
             waiting += getattr(part, "__dict__", {}).values()
 
 
-def _features(encoder: OneHotEncoder) -> Iterator[tuple[Any, ...]]:
-    """Return levels, number of columns, dropped, rare and grouped levels of each feature."""
+def _is_consistent(encoder: OneHotEncoder) -> bool:
+    """Whether every level is found, and has a place among the columns of its feature."""
     none = [None] * len(encoder.categories_)
-    dropped = encoder._drop_idx_after_grouping
-    grouped = encoder._infrequent_enabled
-    return zip(
+    dropped, grouped = encoder._drop_idx_after_grouping, encoder._infrequent_enabled
+    features = zip(
         encoder.categories_,
         encoder._n_features_outs,
         none if dropped is None else dropped,
-        encoder._infrequent_indices if grouped else none,
         encoder._default_to_infrequent_mappings if grouped else none,
+        encoder._infrequent_indices if grouped else none,
         strict=True,
     )
+    return all(_fits(*feature) for feature in features)
 
 
-def _fits(levels: AnyArray, n_columns: Any, dropped: Any, rare: Any, groups: Any) -> bool:
-    """Whether every level of a feature is found, and has a place among its columns."""
+def _fits(levels: Any, n_columns: Any, dropped: Any, groups: Any, rare: Any) -> bool:
     # Numbers are searched for, so they must be in order; words are looked up.
     numbers = np.array([level for level in levels.tolist() if isinstance(level, int | float)], "f8")
-    ordered = not np.isnan(numbers[:-1]).any() and not (np.diff(numbers) <= 0.0).any()
     places = np.arange(len(levels)) if groups is None else groups
     if dropped is not None:
         places = places[places != index(dropped)]
@@ -301,7 +283,8 @@ def _fits(levels: AnyArray, n_columns: Any, dropped: Any, rare: Any, groups: Any
     if groups is not None and (len(groups) != len(levels) or not np.take(groups, rare).size):
         return False
     return (
-        (levels.ndim == 1 and levels.dtype.kind in "biufOUS" and ordered)
+        (levels.ndim == 1 and levels.dtype.kind in "biufOUS")
+        and not (np.isnan(numbers[:-1]).any() or (np.diff(numbers) <= 0.0).any())
         and (type(n_columns) is int and n_columns == len(used))
         and (used.dtype.kind in "iu" and np.array_equal(used, np.arange(len(used))))
         and (rare is None) == (groups is None)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
@@ -19,22 +21,17 @@ from neverworse._words import count, cropped
 from neverworse.tables._errors import TableError
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (
+    CATEGORY,
+    DROP,
+    MAX_LEVELS,
     ColumnPlan,
     check_readable,
     infinite,
     level_of,
     plan_columns,
 )
-from neverworse.tables.preparation.recognise import (
-    DateOrder,
-    Hints,
-    as_entry,
-    check_plan,
-    from_entry,
-)
+from neverworse.tables.preparation.recognise import DateOrder, check_plan, from_entry
 from neverworse.tables.preparation.values import (
-    DATES,
-    NUMBERS,
     as_table,
     check_columns,
     check_known,
@@ -43,17 +40,24 @@ from neverworse.tables.preparation.values import (
     distinct_days,
     numbers,
 )
-from neverworse.tables.reading.delimited import as_times, is_text
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
-Readings = Mapping[str, Reading | None]
+
+class TakesTables:
+    """Mixin for estimators that know tables with named columns, but no arrays."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
 
 
-class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
     - *Numbers* (booleans, durations and times of the day as well) are standardised. Missing values
@@ -65,47 +69,19 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Columns that are empty or constant, that number the rows, or whose text is different in almost
     every row, are left out; `plans_` says which and why. No label is used, so that rows to be
-    tested on later may be among those that it is fitted to.
-
-    Parameters
-    ----------
-    categorical : sequence of str
-        Columns to treat as categories, whatever their values look like.
-    drop : sequence of str
-        Columns to leave out.
-    max_levels : int
-        Levels of a category that get their own indicator.
-    columns : mapping of str to mapping, optional
-        How to read columns: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
-        `plan_`. Those that are not in it are recognised.
-    decimal : {".", ","}, optional
-        Decimal mark of numbers in columns of text, where their values are ambiguous.
-    dates : {"day-first", "month-first"}, optional
-        Order of dates such as 01/02/2026, where the values of a column are ambiguous.
-
-    Attributes
-    ----------
-    feature_names_in_ : array of str
-        Columns that it was fitted to.
-    number_names_, category_names_, date_names_ : lists of str
-        Columns that features are made of.
-    feature_columns_ : list of str
-        The column of each feature.
-    scaler_ : StandardScaler
-        Of numbers and parts of dates.
-    places_ : dict of str to array
-        The index of the indicator of each level in `levels_`, -1 for none; the last two are those
-        of all further levels, and of levels never seen before.
-    levels_ : dict of str to list
-        The levels of categories, the most frequent first; None stands for missing values.
-    parts_ : dict of str to list
-        Parts of dates.
-    types_ : dict of str to str
-        Types of the columns that features are made of, for readers of text, which has none.
-    plan_ : dict of str to dict
-        How each column is read, as in `columns`; new rows are read in the same way.
+    tested on later may be among those that it is fitted to. Parameters are those of
+    `TableClassifier`.
     """
 
+    feature_columns_: list[str]  # the column of each feature
+    types_: dict[str, str]  # of the columns in use, as text, which readers of text do not know
+    plan_: dict[str, dict[str, Any]]  # how each column is read, as in `columns`
+    scaler_: Bunch  # `mean_` and `scale_` of numbers and parts of dates, as in a StandardScaler
+    parts_: dict[str, list[str]]  # of dates
+    levels_: dict[str, list[str | None]]  # the most frequent first; None: missing values
+    # The index of the indicator of each level, -1 for none; the last two are those of all further
+    # levels, and of levels never seen before.
+    places_: dict[str, AnyArray]
     plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
 
     def __init__(
@@ -113,14 +89,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
-        max_levels: int = 30,
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         decimal: str | None = None,
         dates: DateOrder | None = None,
     ) -> None:
         self.categorical = categorical
         self.drop = drop
-        self.max_levels = max_levels
         self.columns = columns
         self.decimal = decimal
         self.dates = dates
@@ -135,71 +109,56 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_known(names, self.categorical, "categorical")
         check_known(names, self.drop, "drop")
         # What the options say goes before the plan.
-        known |= dict.fromkeys(self.categorical, Reading("category"))
-        known |= dict.fromkeys(self.drop)
-        return plan_columns(table, known, Hints(self.decimal, self.dates), self.max_levels)
+        known |= dict.fromkeys(self.categorical, CATEGORY) | dict.fromkeys(self.drop, DROP)
+        return plan_columns(table, known, self.decimal, self.dates)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
 
-        Parameters
-        ----------
-        X : table
-            Of PyArrow, or of any library that shares its tables with it: pandas, polars, DuckDB.
-            Of a `StoredTable`, one column at a time is in memory.
-        y : None
-            Ignored.
+        X may be a table of any library that shares its tables with PyArrow: pandas, polars, DuckDB.
+        Of a `StoredTable`, one column at a time is in memory.
         """
         table = as_table(X)
         self.plans_ = self.plan(table)
         check_readable(self.plans_)
-        self.plan_ = {plan.name: as_entry(plan.reading) for plan in self.plans_}
+        self.plan_ = {plan.name: plan.reading.to_dict() for plan in self.plans_}
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
-        self.number_names_ = [plan.name for plan in self.plans_ if plan.kind == "number"]
-        self.category_names_ = [plan.name for plan in self.plans_ if plan.kind == "category"]
-        self.date_names_ = [plan.name for plan in self.plans_ if plan.kind == "date"]
+        self.number_names_, self.category_names_, self.date_names_ = (
+            [plan.name for plan in self.plans_ if plan.kind == kind]
+            for kind in ("number", "category", "date")
+        )
         self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
         self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
         self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
-        self._n_rows = table.num_rows
-        self._fit_numbers()
+        self._fit_numbers(table.num_rows)
         self._name_features()
         if len(self.feature_columns_) > MAX_FEATURES:
-            raise TableError(
-                f"{count(len(table.column_names), 'column')} would make "
-                f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}.",
-                "Leave columns out with --drop; if there should be fewer, check the delimiter, and "
-                "whether rows and columns are swapped.",
-                code="column",
-            )
+            made = f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}."
+            fix = "Leave columns out with --drop. Check that rows and columns are not swapped."
+            problem = f"{count(self.n_features_in_, 'column')} would make {made}"
+            raise TableError(problem, fix, code="column")
         return self
 
     def transform(self, X: Any) -> Matrix:
-        """Return the features of all rows.
-
-        Parameters
-        ----------
-        X : table
-            With the columns that it was fitted to, in any order. Others are ignored.
-        """
+        """Return the features of all rows of a table; columns may be in any order."""
         check_is_fitted(self, "feature_columns_")
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
         features = np.zeros((table.num_rows, len(self.feature_columns_)))
-        readings = {name: from_entry(name, self.plan_[name]) for name in self.used_names}
+        readings = {
+            name: replace(from_entry(name, self.plan_[name]), native=self.types_[name])
+            for name in self.used_names
+        }
 
-        def fill(start: int, batch: pa.RecordBatch) -> None:
-            self._fill(batch, readings, start, features)
-
+        fill = partial(self._fill, features, readings)
         # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
         if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
             batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
         ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            for _ in pool.map(fill, [0, *ends], batches):
-                pass
+            list(pool.map(fill, [0, *ends], batches))
         return features
 
     @property
@@ -212,32 +171,32 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "feature_columns_")
         return np.array(self._feature_names, dtype=object)
 
-    def new_levels(self, X: Any) -> dict[str, dict[str, int]]:
+    def new_levels(self, X: Any) -> dict[str, Counter[str]]:
         """Count values of categories that it was not fitted to, by column."""
         table, found = as_table(X), {}
         for name in self.category_names_:
             known = set(self.levels_[name])
             values, codes = coded(table.column(name))
             counts = np.bincount(codes, minlength=len(values))
-            pairs = zip(map(level_of, values), counts.tolist(), strict=True)
-            new = {"(missing)" if v is None else v: n for v, n in pairs if n and v not in known}
+            new: Counter[str] = Counter()
+            for level, n_rows in zip(map(level_of, values), counts.tolist(), strict=True):
+                if n_rows and level not in known:
+                    new["(missing)" if level is None else level] += n_rows
             if new:
                 found[name] = new
         return found
 
     def units(self) -> Vector:
         """Return what one unit of each feature is in units of its column."""
-        ones = np.ones(len(self.feature_columns_))
-        ones[: len(self.scaler_.scale_)] = self.scaler_.scale_
-        return ones
+        n_others = len(self.feature_columns_) - len(self.scaler_.scale_)
+        return np.append(self.scaler_.scale_, np.ones(n_others))
 
     def offsets(self) -> Vector:
         """Return where each feature is zero, in units of its column."""
-        zeros = np.zeros(len(self.feature_columns_))
-        zeros[: len(self.scaler_.mean_)] = self.scaler_.mean_
-        return zeros
+        n_others = len(self.feature_columns_) - len(self.scaler_.mean_)
+        return np.append(self.scaler_.mean_, np.zeros(n_others))
 
-    def _fit_numbers(self) -> None:
+    def _fit_numbers(self, n_rows: int) -> None:
         """Make a scaler of the means and variances that are known already."""
         plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
         mean = np.array([value for plan in plans for value in plan.means])
@@ -245,24 +204,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         finite = np.isfinite(var) & np.isfinite(mean)
         if not finite.all():
             name = self._number_columns[int(np.argmin(finite))]
-            raise TableError(
-                f"Column {name!r} has numbers that are too large to be squared.",
-                f"Rescale them, or leave the column out: --drop {name!r}.",
-                column=name,
-            )
-        self.scaler_ = StandardScaler()
-        if len(mean):
-            self.scaler_.fit(np.zeros((1, len(mean))))
-        self.scaler_.mean_, self.scaler_.var_ = mean, var
+            problem = f"Column {name!r} has numbers that are too large to be squared."
+            fix = f"Rescale them, or leave the column out: --drop {name!r}."
+            raise TableError(problem, fix, column=name)
         # What differs by no more than rounding errors is not blown up.
-        varies = var > (self._n_rows * EPS * mean) ** 2
-        self.scaler_.scale_ = np.sqrt(np.where(varies, var, 1.0))
+        varies = var > (n_rows * EPS * mean) ** 2
+        self.scaler_ = Bunch(mean_=mean, scale_=np.sqrt(np.where(varies, var, 1.0)))
         # Parts of a date are missing together: one indicator is enough.
         missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self, batch: pa.RecordBatch, readings: Readings, start: int, features: Matrix
+        self, features: Matrix, readings: Mapping[str, Reading], start: int, batch: pa.RecordBatch
     ) -> None:
         """Write the features of some rows into an array of zeros."""
         out = features[start : start + batch.num_rows]
@@ -302,18 +255,15 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [*self.number_names_, *of_dates]
 
     def _raw_numbers(
-        self, batch: pa.RecordBatch, readings: Readings, start: int
+        self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
-        for name in self.number_names_:
-            column = pa.chunked_array([batch.column(name)])
-            if self.types_[name].startswith("time") and is_text(column.type):
-                with contextlib.suppress(pa.ArrowInvalid):
-                    column = as_times(column.cast(pa.string()), pa.time64("us"))
-            yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
-        for name in self.date_names_:
-            column = pa.chunked_array([batch.column(name)])
-            stamps, codes = distinct_days(name, column, readings[name] or DATES, first_row=start)
+        for name in (*self.number_names_, *self.date_names_):
+            data, reading = pa.chunked_array([batch.column(name)]), readings[name]
+            if name not in self.parts_:
+                yield name, numbers(name, data, reading, start)
+                continue
+            stamps, codes = distinct_days(name, data, reading, start)
             for part in self.parts_[name]:
                 yield name, date_part(stamps, part)[codes]
 
@@ -327,8 +277,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns += [columns[k] for k in missing]
         self.places_ = {}
         for name, levels in self.levels_.items():
-            has_rare = len(levels) > self.max_levels + 1
-            n_own = self.max_levels if has_rare else len(levels)
+            has_rare = len(levels) > MAX_LEVELS + 1
+            n_own = MAX_LEVELS if has_rare else len(levels)
             rare = n_own - 1 if has_rare else -1
             self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
             shown = [*levels[1:n_own], *[OTHER] * has_rare]
@@ -340,15 +290,3 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
-
-    def __sklearn_tags__(self) -> Any:
-        return takes_tables(super().__sklearn_tags__())
-
-
-def takes_tables(tags: Any) -> Any:
-    """Return the tags of an estimator that knows tables with named columns, but no arrays."""
-    tags.input_tags.two_d_array = False
-    tags.input_tags.string = True
-    tags.input_tags.categorical = True
-    tags.input_tags.allow_nan = True
-    return tags

@@ -5,14 +5,15 @@ All is done on the distinct values of a column, by PyArrow's kernels for text.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import Mask, Vector
+from neverworse._typing import AnyArray, Mask, Vector
 
 SPACES = "[\u00a0\u2007\u2009\u202f]"  # that do not break: all count as a space
 CURRENCIES = (
@@ -45,54 +46,58 @@ YES = frozenset(
 )
 NO = frozenset(("no", "n", "false", "f", "nein", "non", "não", "nao", "nee", "falsch", "faux"))
 THOUSANDS = ("", ",", ".", " ", "'")
+US_PER_DAY = 86_400e6
 PIVOT = 69  # of two-digit years, those from here on are of the last century, as in POSIX
 
-Kind = Literal["number", "date", "yes/no", "category"]
+KINDS = ("number", "category", "date", "yes/no", "drop")
+ORDERS = {
+    mark.join(fields): (mark, fields)
+    for fields in (("day", "month", "year"), ("month", "day", "year"), ("year", "month", "day"))
+    for mark in "./- "
+}
+WORDS = {"category": "categories", "date": "dates", "yes/no": "yes/no", "drop": "dropped"}
+NATIVE_WORDS = {"bool": "true/false", "time": "times of day", "duration": "durations"}
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    "kind": KINDS,
+    "decimal": (".", ","),
+    "thousands": THOUSANDS,
+    "parentheses": (False, True),
+    "order": ("", *ORDERS),
+}
 
 
 @dataclass(frozen=True)
 class Reading:
     """What the cells of a column are, and how they are written."""
 
-    kind: Kind
+    kind: str
     decimal: str = "."  # before the decimals of a number
     thousands: str = ""  # between groups of digits
     unit: str = ""  # before or behind every number
     parentheses: bool = False  # whether a number in parentheses is negative
     order: str = ""  # of a date, such as "day.month.year"; as in ISO 8601 if empty
+    native: str = ""  # the type that the column had when the model was fitted, if it was not text
 
     def __post_init__(self) -> None:
-        if self.kind not in ("number", "date", "yes/no", "category"):
-            raise ValueError(f"unknown kind {self.kind!r}")
-        if self.decimal not in (".", ","):
-            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}")
-        if self.thousands not in THOUSANDS or self.thousands == self.decimal:
-            raise ValueError(f"thousands is one of , . ' or a space, not {self.thousands!r}")
-        if not isinstance(self.unit, str) or not isinstance(self.parentheses, bool):
-            raise ValueError("unit is text, and parentheses is true or false")
-        if self.order and self.order not in ORDERS:
-            raise ValueError(f"order is such as 'day.month.year', not {self.order!r}")
-
-    @property
-    def plain(self) -> bool:
-        """Whether any reader of text knows how to read this, given the decimal mark."""
-        return self == Reading(self.kind, decimal=self.decimal)
+        for key, allowed in ALLOWED.items():
+            if getattr(self, key) not in allowed:
+                shown = ", ".join(map(repr, allowed))
+                raise ValueError(f"{key} is one of {shown}, not {getattr(self, key)!r}")
+        if self.thousands == self.decimal or not isinstance(self.unit, str):
+            raise ValueError("thousands and decimal must differ, and unit must be text")
 
     @property
     def words(self) -> str:
-        if self.kind != "number":
-            known = {"category": "categories", "yes/no": "yes/no"}
-            return known.get(self.kind, f"dates {self.order}".rstrip())
-        said = ["numbers"]
-        if self.unit:
-            said = ["percent" if self.unit == "%" else f"numbers in {self.unit}"]
-        if self.thousands:
-            said.append(f"thousands '{self.thousands}'")
-        if self.decimal == ",":
-            said.append("decimal ','")
-        if self.parentheses:
-            said.append("(1) is -1")
-        return ", ".join(said)
+        if self.kind != "number" or self._native in NATIVE_WORDS:
+            return NATIVE_WORDS.get(self._native) or f"{WORDS[self.kind]} {self.order}".rstrip()
+        parts = {
+            "percent" if self.unit == "%" else f"numbers in {self.unit}": self.unit,
+            "numbers": not self.unit,
+            f"thousands '{self.thousands}'": self.thousands,
+            "decimal ','": self.decimal == ",",
+            "(1) is -1": self.parentheses,
+        }
+        return ", ".join(part for part, applies in parts.items() if applies)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the plain reading of this kind."""
@@ -102,22 +107,50 @@ class Reading:
     def parse(self, values: pa.Array) -> Vector:
         """Return numbers, or days since 1970, of strings; NaN for those not written in this way."""
         values = normalised(values)
+        if self._native in ("bool", "time") or "tz=" in self.native:
+            return self._parse_native(values)
         if self.kind == "yes/no":
             lower = pc.utf8_lower(values)
             yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in (YES, NO))
             return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
+        if self.kind == "date" and self.order:
+            return days(with_numbered_months(values), self.order)
         if self.kind == "date":
-            return days(with_numbered_months(values), self.order or "year-month-day")
+            with contextlib.suppress(pa.ArrowInvalid):  # faster, and as in ISO 8601
+                return _microseconds(values, pa.timestamp("us")) / US_PER_DAY
+            return days(values, "year-month-day")
         found = Numbers.find(values)
         fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
+    @property
+    def _native(self) -> str:
+        """The native type without its unit and size."""
+        return self.native.partition("[")[0].rstrip("3264")
 
-ORDERS = {
-    mark.join(fields): (mark, fields)
-    for fields in (("day", "month", "year"), ("month", "day", "year"), ("year", "month", "day"))
-    for mark in "./- "
-}
+    def _parse_native(self, texts: pa.Array) -> Vector:
+        """Parse booleans, times of day (in seconds) and dates with a time zone as PyArrow does."""
+        try:
+            if self._native == "bool":
+                return np.asarray(texts.cast(pa.bool_()).cast(pa.float64()))
+            if self._native == "time":
+                moments = pc.binary_join_element_wise("1970-01-01T", texts, "")
+                return _microseconds(moments, pa.timestamp("us")) / 1e6
+            unit = "ns" if self.native.startswith("timestamp[ns") else "us"
+            return _microseconds(texts, pa.timestamp(unit, "UTC")) / US_PER_DAY
+        except pa.ArrowInvalid:
+            if len(texts) == 1:
+                return np.array([np.nan])
+        halves = np.array_split(np.arange(len(texts)), 2)  # to find what cannot be parsed
+        return np.concatenate([self._parse_native(texts.take(pa.array(half))) for half in halves])
+
+
+NUMBERS, DATES = Reading("number"), Reading("date")
+
+
+def _microseconds(texts: pa.Array, kind: pa.DataType) -> AnyArray:
+    moments = texts.cast(kind).cast(pa.timestamp("us", kind.tz), safe=False)
+    return np.asarray(moments.cast(pa.int64()))
 
 
 def normalised(values: pa.Array) -> pa.Array:
@@ -129,7 +162,7 @@ def normalised(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Distinct values, taken apart as numbers: those that are none have no body."""
+    """Parts of texts that are numbers; other texts have no body."""
 
     bodies: pa.Array
     powers: pa.Array
@@ -178,14 +211,14 @@ class Numbers:
 
     def marks(self) -> set[str]:
         """Return which marks there are between digits."""
-        return {mark for mark in ",.' " if self.have(mark).any()}
+        return {mark for mark in ",.' " if self.has_mark(mark).any()}
 
     def common_units(self, chosen: Mask, most: int) -> list[str]:
         """Return the units that most of some values have, the most frequent first."""
         counted = self.units.filter(pa.array(chosen)).value_counts().to_pylist()
         return [each["values"] for each in sorted(counted, key=lambda e: -e["counts"])[:most]]
 
-    def have(self, mark: str) -> Mask:
+    def has_mark(self, mark: str) -> Mask:
         """Whether each value has a mark between its digits."""
         return _mask(pc.match_substring(self.bodies, mark))
 
@@ -203,7 +236,7 @@ def with_numbered_months(values: pa.Array) -> pa.Array:
 
 
 def days(values: pa.Array, order: str) -> Vector:
-    """Return days since 1970 of dates `with_numbered_months`, NaN for others than in this order."""
+    """Return days since 1970 of dates `with_numbered_months`; NaN if they are not in this order."""
     mark, names = ORDERS[order]
     digits = "[0-9]{4}" if names[0] == "year" else "[0-9]{4}|[0-9]{2}"
     field = {

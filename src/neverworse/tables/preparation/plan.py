@@ -17,21 +17,18 @@ import pyarrow.compute as pc
 from neverworse._typing import Indices
 from neverworse._words import cropped
 from neverworse.tables._errors import TableError, UnreadableColumnsError
-from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
 from neverworse.tables.preparation.recognise import (
     FEW_VALUES,
     MAJORITY,
     MARK,
     VERSION,
-    Hints,
-    Texts,
-    as_entry,
+    Column,
+    DateOrder,
     recognise,
 )
 from neverworse.tables.preparation.values import (
     DATE_PARTS,
-    DATES,
-    NUMBERS,
     as_text,
     coded,
     date_part,
@@ -41,10 +38,11 @@ from neverworse.tables.preparation.values import (
     is_number,
     numbers,
 )
-from neverworse.tables.reading.delimited import TEXT, decoded, is_text
+from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
+MAX_LEVELS = 30  # of a category that get an indicator of their own
 SAME_POINT = 1e-6  # numbers on a circle of radius 1 that differ less are the same
 # What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
 INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
@@ -54,11 +52,10 @@ CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids under any name
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
-CATEGORY = Reading("category")
+CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
-LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a rhythm to show
+LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
 N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
-_NATIVE = {"bool": "true/false", "time": "times of day", "duration": "durations"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class ColumnPlan:
     kind: Kind
     note: str  # what is made of it, or why nothing is
     n_missing: int
-    reading: Reading | None = None  # how its cells are read; None if nothing is made of it
+    reading: Reading = DROP  # how its cells are read
     read_as: str = "dropped"  # the same, in words
     look: str = ""  # what people should look at, and what they can do about it
     # Of a category, the most frequent first; None stands for missing values.
@@ -81,40 +78,29 @@ class ColumnPlan:
 
 
 def plan_columns(
-    table: pa.Table, columns: Mapping[str, Reading | None], hints: Hints, max_levels: int = 30
+    table: pa.Table, known: Mapping[str, Reading], decimal: str | None, dates: DateOrder | None
 ) -> list[ColumnPlan]:
-    """Decide for every column of a table.
-
-    `columns` has what is known about columns already (None for those to leave out); `hints` decide
-    where values leave it open; `max_levels` levels of a category get their own indicator.
-    """
+    """Decide for every column of a table, unless `known` has how to read it."""
 
     def plan(name: str) -> ColumnPlan:
-        column = table.column(name)
-        n_missing = _n_missing(column)
-        if name in columns and columns[name] is None:
-            return ColumnPlan(name, "dropped", "as requested", n_missing)
+        column = Column(name, table.column(name))
+        if known.get(name) == DROP:
+            return ColumnPlan(name, "dropped", "as requested", column.n_missing)
         try:
-            planned = _plan(name, column, n_missing, columns.get(name), hints)
+            planned = _plan(column, known.get(name), decimal, dates)
         except TableError as error:
-            return ColumnPlan(
-                *(name, "dropped", "cannot be read", n_missing),
-                read_as="-",
-                look=str(error),
-                error=error,
-            )
-        return planned if planned.look else _with_look(planned, len(column), max_levels)
+            unreadable = ColumnPlan(name, "dropped", "cannot be read", column.n_missing)
+            return replace(unreadable, read_as="-", look=str(error), error=error)
+        return replace(planned, look=planned.look or _check(planned, len(column.data)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(plan, table.column_names))
     if all(plan.kind == "dropped" and plan.error is None for plan in plans):
         reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:3])
         more = f"; and {len(plans) - 3:,} more" if len(plans) > 3 else ""
-        raise TableError(
-            f"There is no column to learn from: {reasons or 'no other column is left'}{more}.",
-            "Add columns, or leave out fewer (--drop, --id).",
-            code="column",
-        )
+        reasons = f"{reasons or 'no other column is left'}{more}"
+        problem = f"There is no column to learn from: {reasons}."
+        raise TableError(problem, "Add columns, or leave out fewer (--drop, --id).", code="column")
     return plans
 
 
@@ -125,71 +111,68 @@ def check_readable(plans: Sequence[ColumnPlan]) -> None:
         raise errors[0] if len(errors) == 1 else UnreadableColumnsError(errors)
 
 
-def _with_look(plan: ColumnPlan, n_rows: int, max_levels: int) -> ColumnPlan:
-    """Add what people should look at whatever the values are."""
-    if len(plan.levels) > max_levels + 1:
-        look = (
-            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones get "
+def _check(plan: ColumnPlan, n_rows: int) -> str:
+    """Return what people should look at whatever the values are."""
+    if len(plan.levels) > MAX_LEVELS + 1:
+        return (
+            f"{len(plan.levels):,} different values: the {MAX_LEVELS} most frequent ones get "
             "a feature each, all others share one. If that loses information, merge some of them."
         )
-    elif plan.n_missing > MAJORITY * n_rows:
+    if plan.n_missing > MAJORITY * n_rows:
         share = 100.0 * plan.n_missing / n_rows
         shown = f"{share:.0f} %" if share < 99.5 else f"{share:.1f} %"
-        look = f"{shown} of the rows have no value. Find out why, or leave it out: --drop."
-    else:
-        return plan
-    return replace(plan, look=look)
+        return f"{shown} of the rows have no value. Find out why, or leave it out: --drop."
+    return ""
 
 
 def _plan(
-    name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading | None, hints: Hints
+    column: Column, reading: Reading | None, decimal: str | None, dates: DateOrder | None
 ) -> ColumnPlan:
-    if n_missing == len(column):
-        return _dropped(name, "is empty", n_missing)
+    kind = column.data.type
+    if not column.n_known:
+        return _dropped(column, "is empty")
     look = ""
-    if reading is None and pa.types.is_dictionary(column.type) and column.type != TEXT:
+    if reading is None and pa.types.is_dictionary(kind) and kind != TEXT:
         reading = CATEGORY
-    elif reading is None and is_text(column.type):
-        values, codes = distinct(column)
-        texts = Texts(name, values.cast(pa.string()), codes)
-        reading, look = recognise(texts, hints)
+    elif reading is None and is_text(kind):
+        reading, look = recognise(column, decimal, dates)
         if reading is None or reading == CATEGORY:
-            return _text(texts, n_missing, look, "codes" if reading else CATEGORY.words)
+            return _text(column, look, "codes" if reading else CATEGORY.words)
     if reading is None:
-        return _native(name, column, n_missing, hints)
+        return _native(column, decimal)
     if reading == CATEGORY:
-        return _levels(name, *coded(column), n_missing)
-    make = _date if reading.kind == "date" else _number
-    planned = make(name, column, n_missing, reading)
+        return _levels(column, *coded(column.data))
+    planned = (_date if reading.kind == "date" else _number)(column, reading)
     return replace(planned, look=look or planned.look)
 
 
-def _dropped(name: str, note: str, n_missing: int, look: str = "") -> ColumnPlan:
+def _dropped(column: Column, note: str, look: str = "") -> ColumnPlan:
     look = look or f"It {note}, so it is not used."
-    return ColumnPlan(name, "dropped", note, n_missing, look=look)
+    return ColumnPlan(column.name, "dropped", note, column.n_missing, look=look)
 
 
-def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) -> ColumnPlan:
+def _native(column: Column, decimal: str | None) -> ColumnPlan:
     """Plan a column of a type that the file knows, or that its reader has found."""
-    if is_date(column.type):
-        return _date(name, column, n_missing, DATES)
-    if not is_number(column.type):
-        kind = cropped(str(column.type))
+    name, data = column.name, column.data
+    if is_date(data.type):
+        return _date(column, DATES)
+    if not is_number(data.type):
+        kind = cropped(str(data.type))
         look = f"Values of type {kind} are not used: split them into columns of plain values."
-        return _dropped(name, f"holds values of type {kind}", n_missing, look)
-    whole, few = pa.types.is_integer(column.type), len(column) < FEW_VALUES
-    low, high = pc.min_max(column).as_py().values() if whole else (0, 0)
-    counts = whole and not few and high - low + 1 == len(column) and _all_differ(column)
+        return _dropped(column, f"holds values of type {kind}", look)
+    whole, few = pa.types.is_integer(data.type), len(data) < FEW_VALUES
+    low, high = pc.min_max(data).as_py().values() if whole else (0, 0)
+    counts = whole and not few and high - low + 1 == len(data) and _all_differ(data)
     if counts or INDEX.fullmatch(name):
-        return _dropped(name, "numbers the rows (to keep it in the results: --id)", 0)
-    planned = _number(name, column, n_missing, Reading("number", hints.decimal or "."))
+        return _dropped(column, "numbers the rows (to keep it in the results: --id)")
+    planned = _number(column, Reading("number", decimal or "."))
     if not whole or planned.kind == "dropped":
         return planned
     look = planned.look
     alike = not few and len(str(low)) == len(str(high)) >= ID_DIGITS
     if CODE.search(name.strip()):
         look = look or f"These numbers may be codes. If they are: --categorical {name!r}."
-    elif (alike or ID.search(name)) and _all_differ(column):
+    elif (alike or ID.search(name)) and _all_differ(data):
         look = (
             "The numbers differ from row to row. If they only identify the rows: --id "
             f"{name!r}, or --drop {name!r}."
@@ -197,44 +180,42 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
     return replace(planned, read_as=NUMBERS.words, look=look)
 
 
-def _all_differ(column: pa.ChunkedArray) -> bool:
-    return not column.null_count and pc.count_distinct(column).as_py() == len(column)
+def _all_differ(data: pa.ChunkedArray) -> bool:
+    return not data.null_count and pc.count_distinct(data).as_py() == len(data)
 
 
-def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
-    native = column.type
+def _number(column: Column, reading: Reading) -> ColumnPlan:
+    name, data, n_missing = column.name, column.data, column.n_missing
+    native = data.type
     known = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
-    # PyArrow does not add up all others, and takes NaN for a number.
-    if not any(check(native) for check in known) or n_missing > column.null_count:
-        column = pa.array(numbers(name, column, reading), from_pandas=True)
-    extremes = pc.min_max(column)
+    # PyArrow has no sums of other types, and takes NaN for a number.
+    if not any(check(native) for check in known) or n_missing > data.null_count:
+        data = pa.array(numbers(name, data, reading), from_pandas=True)
+    extremes = pc.min_max(data)
     low, high = float(extremes["min"].as_py()), float(extremes["max"].as_py())
     if math.isinf(low) or math.isinf(high):
-        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
+        raise infinite(name, int(np.argmax(np.isinf(data.to_numpy(zero_copy_only=False)))))
     if low == high and not n_missing:
-        return _dropped(name, CONSTANT, n_missing)
+        return _dropped(column, CONSTANT)
     note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
     note += ", missing: mean and an indicator" if n_missing else ""
-    read_as = _NATIVE.get(str(native).partition("[")[0].rstrip("3264"), reading.words)
+    read_as = replace(reading, native=str(native)).words
     return ColumnPlan(
-        *(name, "number", note, n_missing, reading, read_as, _sentinel(column, low, high)),
-        means=(pc.mean(column).as_py(),),
-        variances=(pc.variance(column).as_py(),),
+        *(name, "number", note, n_missing, reading, read_as, _sentinel(data, low, high)),
+        means=(pc.mean(data).as_py(),),
+        variances=(pc.variance(data).as_py(),),
     )
 
 
-def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> str:
-    """Say that a number such as -999, far from all others, may mark missing values."""
-    for value in (low, high):
-        if value not in SENTINELS:
-            continue
-        others = column.filter(pc.not_equal(column, pa.scalar(value).cast(column.type)))
-        n_rows = len(column) - column.null_count - len(others)
+def _sentinel(data: pa.Array | pa.ChunkedArray, low: float, high: float) -> str:
+    """Return a hint that a number such as -999, far from all others, may mark missing values."""
+    for value in [value for value in (low, high) if value in SENTINELS]:
+        others = data.filter(pc.not_equal(data, pa.scalar(value).cast(data.type)))
+        n_rows = len(data) - data.null_count - len(others)
         if n_rows < 2 or not len(others):
             continue
         lowest, highest = map(float, pc.min_max(others).as_py().values())
-        gap = lowest - value if value == low else value - highest
-        if gap > highest - lowest:
+        if max(lowest - value, value - highest) > highest - lowest:
             return (
                 f"{n_rows:,} rows have {value:g}, far from all other values. If it marks missing "
                 f"values: --missing {value:g}."
@@ -243,29 +224,29 @@ def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> st
 
 
 def infinite(name: str, row: int) -> TableError:
-    """Say that a number is infinite, in a row that is counted from 0."""
+    """Return an error about an infinite number, in a row that is counted from 0."""
     fix = "Correct it, or leave the cell empty if it is not known."
     return TableError(f"Column {name!r} has an infinite number", fix, column=name, row=row)
 
 
-def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:
+def _text(column: Column, look: str, read_as: str) -> ColumnPlan:
     """Text is a category, unless it differs from row to row."""
-    n_values, n_known = len(texts.values), len(texts.codes) - n_missing
+    name, n_values, n_known = column.name, len(column.values), column.n_known
     if n_values > max(FEW_VALUES, MAJORITY * n_known):
-        note = f"text, with {n_values:,} different values in {n_known:,} rows"
         look = (
             f"{n_values:,} different texts in {n_known:,} rows, so they are not used. If they "
-            f"identify the rows: --id {texts.name!r}; if they have a meaning, group them into "
-            f"fewer; to use the most frequent ones: --categorical {texts.name!r}."
+            f"identify the rows: --id {name!r}; if they have a meaning, group them into "
+            f"fewer; to use the most frequent ones: --categorical {name!r}."
         )
-        return _dropped(texts.name, note, n_missing, look)
-    planned = _levels(texts.name, [*texts.values.to_pylist(), None], texts.codes, n_missing)
+        note = f"text, with {n_values:,} different values in {n_known:,} rows"
+        return _dropped(column, note, look)
+    planned = _levels(column, [*column.values.to_pylist(), None], column.codes)
     if planned.kind == "dropped":
         return planned
     return replace(planned, read_as=read_as, look=look or planned.look)
 
 
-def _levels(name: str, values: Sequence[str | None], codes: Indices, n_missing: int) -> ColumnPlan:
+def _levels(column: Column, values: Sequence[str | None], codes: Indices) -> ColumnPlan:
     stripped = [level_of(value) for value in values]
     merged = list(dict.fromkeys(stripped))
     number = {value: k for k, value in enumerate(merged)}
@@ -273,13 +254,11 @@ def _levels(name: str, values: Sequence[str | None], codes: Indices, n_missing: 
     order = np.argsort(-counts, kind="stable")
     levels = tuple(merged[k] for k in order if counts[k])
     if len(levels) < 2:
-        return _dropped(name, CONSTANT, n_missing)
+        return _dropped(column, CONSTANT)
     baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
-    return ColumnPlan(
-        *(name, "category", note, n_missing, CATEGORY, CATEGORY.words, _twins(levels)),
-        levels=levels,
-    )
+    about = (note, column.n_missing, CATEGORY, CATEGORY.words, _twins(levels), levels)
+    return ColumnPlan(column.name, "category", *about)
 
 
 def level_of(value: str | None) -> str | None:
@@ -288,24 +267,24 @@ def level_of(value: str | None) -> str | None:
 
 
 def _twins(levels: Sequence[str | None]) -> str:
-    """Say that two levels differ in capital letters only."""
+    """Return a hint that two levels differ in capital letters only."""
     folded: dict[str, str] = {}
-    for level in levels:
-        if level is not None and folded.setdefault(level.casefold(), level) != level:
-            twin = folded[level.casefold()]
+    for level in filter(None, levels):
+        twin = folded.setdefault(level.casefold(), level)
+        if twin != level:
             both = f"{cropped(twin)!r} and {cropped(level)!r} count as two levels."
             return f"{both} If they are one, spell them alike."
     return ""
 
 
-def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
-    """Choose the parts of a date: of rhythms, those that the dates go through."""
-    stamps, codes = distinct_days(name, column, reading)
+def _date(column: Column, reading: Reading) -> ColumnPlan:
+    """Choose the features of a date: the day, and cycles that the dates cover."""
+    stamps, codes = distinct_days(column.name, column.data, reading)
     counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
     stamps, counts = stamps[counts > 0], counts[counts > 0]
     first, last = stamps.min(), stamps.max()
-    if first == last and not n_missing:
-        return _dropped(name, CONSTANT, n_missing)
+    if first == last and not column.n_missing:
+        return _dropped(column, CONSTANT)
     parts, means, variances = [], [], []
     for part in DATE_PARTS:
         if part != "day" and last - first <= LONGER_THAN[part.split(",")[0]]:
@@ -319,18 +298,11 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) 
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
     return ColumnPlan(
-        *(name, "date", note, n_missing, reading, reading.words),
+        *(column.name, "date", note, column.n_missing, reading, reading.words),
         parts=tuple(parts),
         means=tuple(means),
         variances=tuple(variances),
     )
-
-
-def _n_missing(column: pa.ChunkedArray) -> int:
-    n_missing = int(column.null_count)
-    if pa.types.is_floating(column.type):
-        n_missing += pc.sum(pc.is_nan(column.cast(pa.float64()))).as_py() or 0
-    return n_missing
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
@@ -341,26 +313,26 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
     """
     columns = {}
     for plan in plans:
-        column = table.column(plan.name)
-        entry = {"kind": "unreadable"} if plan.error is not None else as_entry(plan.reading)
+        data = table.column(plan.name)
+        entry = {"kind": "unreadable"} if plan.error is not None else plan.reading.to_dict()
         columns[plan.name] = entry | {
             "read_as": plan.read_as,
-            "made_into": "not used: " + plan.note if plan.reading is None else plan.note,
+            "made_into": "not used: " + plan.note if plan.kind == "dropped" else plan.note,
             "missing": plan.n_missing,
-            "distinct": None if pa.types.is_nested(column.type) else len(distinct(column)[0]),
-            "examples": _examples(column, plan.reading),
+            "distinct": None if pa.types.is_nested(data.type) else len(distinct(data)[0]),
+            "examples": _examples(data, plan.reading.decimal),
             "look": looks.get(plan.name, "") if plan.error is None else str(plan.error),
         }
     return {MARK: VERSION, "columns": columns}
 
 
-def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
+def _examples(data: pa.ChunkedArray, decimal: str) -> list[str]:
     """Return the first different values, with the decimal mark that they were written with."""
-    some = column.drop_null().slice(0, 100)
+    some = data.drop_null().slice(0, 100)
     if pa.types.is_nested(some.type):
         return [cropped(str(some[0]))] if len(some) else []
     some = decoded(some)
-    texts = dict.fromkeys(text for text in as_text(some) if text is not None)
-    if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
-        texts = dict.fromkeys(text.replace(".", ",") for text in texts)
-    return [cropped(text, MAX_EXAMPLE_LENGTH) for text in list(texts)[:N_EXAMPLES]]
+    texts = [text for text in as_text(some) if text is not None]
+    if pa.types.is_floating(some.type):
+        texts = [text.replace(".", decimal) for text in texts]
+    return [cropped(text, MAX_EXAMPLE_LENGTH) for text in list(dict.fromkeys(texts))[:N_EXAMPLES]]

@@ -1,26 +1,14 @@
 """How the text of columns is read: as a plan says, or as all values of a column tell.
 
-A plan is a JSON file that people can edit and give back:
-
-```json
-{
-  "neverworse_plan": 1,
-  "columns": {
-    "price": {"kind": "number", "decimal": ",", "thousands": ".", "unit": "€"},
-    "seen": {"kind": "date", "order": "day.month.year"},
-    "remarks": {"kind": "drop"}
-  }
-}
-```
-
-What else it says about a column (what is made of it, examples) is for people.
+A plan is a JSON file that people can edit and give back; see "Plans" in docs/command_line.md.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,8 +29,9 @@ from neverworse.tables.preparation.notation import (
     normalised,
     with_numbered_months,
 )
-from neverworse.tables.reading.delimited import DelimitedText, ReadOptions
+from neverworse.tables.preparation.values import distinct
 from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.formats import DelimitedText, ReadOptions
 
 FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
 MAJORITY = 0.5
@@ -52,32 +41,37 @@ MAX_UNITS = 3  # in one column; what has more is text that begins with a number
 # Of plans.
 VERSION = 1
 MARK = "neverworse_plan"
-DROP = "drop"
-KINDS = ("number", "category", "date", "yes/no", DROP)
 READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
 ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
 
 DateOrder = Literal["day-first", "month-first"]
 
 
-@dataclass(frozen=True)
-class Hints:
-    """What decides where the values of a column leave it open."""
+class Column:
+    """A column of a table, and its distinct values."""
 
-    decimal: str | None = None  # what other columns of the table have before decimals
-    dates: DateOrder | None = None  # which of two numbers up to twelve is the day
+    def __init__(self, name: str, data: pa.ChunkedArray) -> None:
+        self.name, self.data = name, data
+        self.n_missing = int(data.null_count)
+        if pa.types.is_floating(data.type):
+            self.n_missing += pc.sum(pc.is_nan(data.cast(pa.float64()))).as_py() or 0
+        self.n_known = len(data) - self.n_missing
 
+    @cached_property
+    def _distinct(self) -> tuple[pa.Array, Indices]:
+        return distinct(self.data)
 
-@dataclass(frozen=True)
-class Texts:
-    """The distinct values of a column."""
+    @cached_property
+    def values(self) -> pa.Array:
+        """The distinct values, as text."""
+        return self._distinct[0].cast(pa.string())
 
-    name: str  # of the column
-    values: pa.Array  # without nulls
-    # Which of them each row has; rows without a value have the number behind the last.
-    codes: Indices
+    @property
+    def codes(self) -> Indices:
+        """Which of the values each row has; one more than the last for missing ones."""
+        return self._distinct[1]
 
-    def rows(self, mask: Mask) -> int:
+    def n_rows(self, mask: Mask) -> int:
         """Count the rows with one of some values."""
         return int(np.count_nonzero(np.append(mask, False)[self.codes]))
 
@@ -86,55 +80,51 @@ class Texts:
         return int(np.argmax(np.append(mask, False)[self.codes]))
 
     def value(self, mask: Mask) -> str:
-        return str(self.values[int(self.codes[self.first(mask)])])
+        """Return the first of some values."""
+        return cropped(str(self.values[int(self.codes[self.first(mask)])]))
 
     def at(self, mask: Mask) -> str:
-        """Return the first of some values and where it is, in words."""
-        return f"{cropped(self.value(mask))!r} (row {self.first(mask) + 1:,})"
+        """Return the first of some values and its row, in words."""
+        return f"{self.value(mask)!r} (row {self.first(mask) + 1:,})"
 
     def error(self, problem: str, fix: str) -> TableError:
         return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
 
 
-def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
-    """Return how values are written, and what people should look at.
+def recognise(
+    column: Column, decimal: str | None = None, dates: DateOrder | None = None
+) -> tuple[Reading | None, str]:
+    """Return how the values of a column of text are written, and what people should check.
 
-    Text that is no number, no date, and not yes or no, has no reading: it is a category, or
-    nothing is made of it. What is mostly numbers or dates but not all of one kind is an error.
+    Text that is no number, no date, and not yes or no, has no reading. What is mostly numbers or
+    dates but not all of one kind is an error. `decimal` is the decimal mark of the table, if known.
     """
-    n_values = len(texts.values)
+    n_values = len(column.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
-    some = normalised(texts.values.take(chosen))
+    some = normalised(column.values.take(chosen))
+    if n_values <= SAMPLE_VALUES and set(Reading("yes/no").parse(some).tolist()) == {0.0, 1.0}:
+        return Reading("yes/no"), ""
     some_dates = with_numbered_months(some)
     orders = [order for order in ORDERS if not np.isnan(days(some_dates, order)).all()]
-    may_be_numbers = np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) > MAJORITY / 2.0
-    said = Reading("yes/no").parse(some)
-    if n_values <= SAMPLE_VALUES and not np.isnan(said).any() and len(np.unique(said)) == 2:
-        return Reading("yes/no"), ""
-    n_known = int(np.count_nonzero(texts.codes < n_values))
     if orders:
-        values = with_numbered_months(texts.values)
+        values = with_numbered_months(column.values)
         fits = {order: ~np.isnan(days(values, order)) for order in orders}
-        if texts.rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * n_known:
-            return _date(texts, fits, hints)
-    if not may_be_numbers:
+        if column.n_rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * column.n_known:
+            return _date(column, fits, dates), ""
+    if np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) <= MAJORITY / 2.0:
         return None, ""
-    values = normalised(texts.values)
+    values = normalised(column.values)
     digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
-    if padded.any() and texts.rows(digits) > MAJORITY * n_known:
+    if padded.any() and column.n_rows(digits) > MAJORITY * column.n_known:
         return Reading("category"), (
-            f"Codes with leading zeros, such as {cropped(texts.value(padded))!r}, are treated "
+            f"Codes with leading zeros, such as {column.value(padded)!r}, are treated "
             "as categories. If they are numbers, say so in a plan: --plan, --columns."
         )
-    return _number(texts, values, n_known, hints)
+    return _number(column, Numbers.find(values), decimal)
 
 
 def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
-    """Return options with what some rows of CSV files tell about their numbers.
-
-    The decimal mark, if all columns that tell agree in it; and columns of codes with leading zeros,
-    which are text.
-    """
+    """Return options with what a sample of CSV files tells: decimal mark, codes with zeros."""
     decimals: set[str] = set()
     codes: set[str] = set()
     for file in files:
@@ -161,144 +151,126 @@ def _decimals(values: pa.Array) -> set[str]:
     return {one for one, other in (".,", ",.") if (fits[one] & ~fits[other]).any()}
 
 
-def _date(texts: Texts, fits: Mapping[str, Mask], hints: Hints) -> tuple[Reading, str]:
+def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> Reading:
     whole = [order for order, mask in fits.items() if mask.all()]
     if not whole:
-        best = max(fits, key=lambda order: texts.rows(fits[order]))
-        raise _others(texts, f"dates ({best})", ~fits[best])
+        best = max(fits, key=lambda order: column.n_rows(fits[order]))
+        raise _mixed(column, f"dates ({best})", ~fits[best])
     if len(whole) == 2 and not whole[0].startswith("day."):
-        if hints.dates is None:
-            raise texts.error(
-                f"dates such as {texts.value(fits[whole[0]])!r}, and no number above 12 tells "
+        if dates is None:
+            raise column.error(
+                f"dates such as {column.value(fits[whole[0]])!r}, and no number above 12 tells "
                 "whether the day or the month is first",
                 "Say so: --dates day-first, or --dates month-first.",
             )
-        first = hints.dates.partition("-")[0]
-        whole.sort(key=lambda order: not order.startswith(first))
-    return Reading("date", order="" if whole[0] == "year-month-day" else whole[0]), ""
+        whole.sort(key=lambda order: not order.startswith(dates.partition("-")[0]))
+    return Reading("date", order="" if whole[0] == "year-month-day" else whole[0])
 
 
-def _number(
-    texts: Texts, values: pa.Array, n_known: int, hints: Hints
-) -> tuple[Reading | None, str]:
-    found = Numbers.find(values)
-    fits = {pair: found.fits(*pair) for pair in _conventions(found.marks())}
+def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Reading | None, str]:
+    marks = found.marks()
+    fits = {
+        (thousands, mark): found.fits(thousands, mark)
+        for mark in ".,"
+        for thousands in ("", *sorted(marks - {mark}))
+        if mark in marks or thousands or not marks & {".", ","}
+    }
     likely = np.logical_or.reduce(list(fits.values()))
     units = found.common_units(likely, MAX_UNITS)
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
-    if texts.rows(likely) <= MAJORITY * n_known:
+    if column.n_rows(likely) <= MAJORITY * column.n_known:
         return None, ""
-    if len(units) > 1 and len(values) <= FEW_VALUES:
-        return None, (
-            f"Numbers in several units are categories: {_several(texts, found, likely)}. To use "
-            "them as numbers, write all of them in one unit."
-        )
-    if not likely.all():
-        raise _others(texts, "numbers", ~likely)
-    category = f"if it is a category: --categorical {texts.name!r}."
+    are_few = len(units) > 1 and len(column.values) <= FEW_VALUES
+    if not likely.all() and not are_few:
+        raise _mixed(column, "numbers", ~likely)
+    category = f"if it is a category: --categorical {column.name!r}."
     if len(units) > 1:
-        raise texts.error(
-            f"numbers in several units: {_several(texts, found, likely)}",
-            f"Write all of them in one unit; {category}",
-        )
+        unit = found.units[int(column.codes[column.first(likely)])]
+        own = np.asarray(pc.equal(found.units, unit))
+        both = f"{column.at(likely & own)} and {column.at(likely & ~own)}"
+        if are_few:
+            return None, (
+                f"Numbers in several units are categories: {both}. To use them as numbers, write "
+                "all of them in one unit."
+            )
+        fix = f"Write all of them in one unit; {category}"
+        raise column.error(f"numbers in several units: {both}", fix)
     whole = [pair for pair, mask in fits.items() if mask.all()]
     if not whole:
-        best = fits[max(fits, key=lambda pair: texts.rows(fits[pair]))]
-        raise texts.error(
-            f"numbers in several notations: {texts.at(best)} and {texts.at(~best)}",
+        best = fits[max(fits, key=lambda pair: column.n_rows(fits[pair]))]
+        raise column.error(
+            f"numbers in several notations: {column.at(best)} and {column.at(~best)}",
             f"Write all of them in one notation; {category}",
         )
-    (thousands, decimal), look = _decided(texts, found, whole, hints)
-    return Reading(
-        "number",
-        decimal=decimal,
-        thousands=thousands,
-        unit=units[0],
-        parentheses=bool(found.enclosed.any()),
-    ), look
+    (thousands, mark), check = _marks(column, found, {d: t for t, d in whole}, decimal)
+    enclosed = bool(found.enclosed.any())
+    return Reading("number", mark, thousands, units[0], enclosed), check
 
 
-def _conventions(marks: set[str]) -> list[tuple[str, str]]:
-    """Return the pairs of marks, of thousands and decimals, that some of these could be."""
-    return [
-        (thousands, decimal)
-        for decimal in ".,"
-        for thousands in ("", *sorted(marks - {decimal}))
-        if decimal in marks or thousands or not marks & {".", ","}
-    ]
-
-
-def _decided(
-    texts: Texts, found: Numbers, whole: list[tuple[str, str]], hints: Hints
+def _marks(
+    column: Column, found: Numbers, thousands: Mapping[str, str], decimal: str | None
 ) -> tuple[tuple[str, str], str]:
-    """Choose from notations that all fit: 1,892 may be a number of four digits, or of two."""
-    marks = found.marks()
-    grouped = {decimal: thousands for thousands, decimal in whole}
-    if hints.decimal in grouped:
-        return (grouped[hints.decimal], hints.decimal), ""
-    decimal = "." if "." in grouped else ","
-    if len(grouped) == 1 or not marks & {".", ","}:
-        return (grouped[decimal], decimal), ""
+    """Choose the marks of thousands and decimals, if several fit: 1,892 may be a decimal or not.
+
+    `thousands` has the mark of thousands for each decimal mark that fits all values.
+    """
+    if decimal is not None and decimal in thousands:
+        return (thousands[decimal], decimal), ""
+    marks = found.marks() & {".", ","}
+    only = next(iter(thousands))
+    if not marks:
+        return (thousands["."], "."), ""
     mark = "," if "," in marks else "."
-    example = texts.value(found.have(mark))
+    example = column.value(found.has_mark(mark))
+    if decimal is not None:
+        raise column.error(
+            f"numbers such as {example!r}, but the decimal mark of the table is {decimal!r}",
+            f"If {only!r} is the decimal mark: --decimal {only!r}; if it is that of this column "
+            "only, say so in a plan: --plan, --columns.",
+        )
+    if len(thousands) == 1:
+        return (thousands[only], only), ""
     ungrouped = matches(found.bodies, "^[0-9]{4,}$")
     if "," in marks and ("." in marks or ungrouped.any()):
-        other = texts.value(found.have(".") if "." in marks else ungrouped)
-        raise texts.error(
+        other = column.value(found.has_mark(".") if "." in marks else ungrouped)
+        raise column.error(
             f"{example!r}, but also {other!r}: it is unclear which one is the decimal mark",
             "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
-    read = found.floats(grouped["."], ".")[texts.codes[texts.first(found.have(mark))]]
-    return (grouped["."], "."), (
-        f"{cropped(example)!r} is read as {read:.10g}. If that is wrong: --decimal ','."
+    read = found.floats(thousands["."], ".")[column.codes[column.first(found.has_mark(mark))]]
+    return (thousands["."], "."), (
+        f"{example!r} is read as {read:.10g}. If that is wrong: --decimal ','."
     )
 
 
-def _several(texts: Texts, found: Numbers, likely: Mask) -> str:
-    """Return two values with different units, and where they are."""
-    unit = found.units[int(texts.codes[texts.first(likely)])]
-    own = np.asarray(pc.equal(found.units, unit))
-    return f"{texts.at(likely & own)} and {texts.at(likely & ~own)}"
-
-
-def _others(texts: Texts, what: str, others: Mask) -> TableError:
-    every = (str(texts.values[int(k)]) for k in np.flatnonzero(others))
-    return texts.error(
-        f"{what}, but also {quoted(every)} in {texts.rows(others):,} of its rows, first in row "
-        f"{texts.first(others) + 1:,}",
-        f"If that marks missing values: --missing {cropped(texts.value(others))!r}; if the column "
-        f"is a category: --categorical {texts.name!r}.",
+def _mixed(column: Column, what: str, others: Mask) -> TableError:
+    every = (str(column.values[int(k)]) for k in np.flatnonzero(others))
+    return column.error(
+        f"{what}, but also {quoted(every)} in {column.n_rows(others):,} of its rows, first in row "
+        f"{column.first(others) + 1:,}",
+        f"If that marks missing values: --missing {column.value(others)!r}; if the column "
+        f"is a category: --categorical {column.name!r}.",
     )
 
 
 # Plans
 
 
-def as_entry(reading: Reading | None) -> dict[str, Any]:
-    """Return what a plan says about a column that is read in this way."""
-    return {"kind": DROP} if reading is None else reading.to_dict()
-
-
-def from_entry(name: str, entry: Mapping[str, Any]) -> Reading | None:
-    """Return how a plan wants a column to be read; None if not at all."""
-    kind = entry.get("kind")
-    if kind not in KINDS:
-        known = ", ".join(map(repr, KINDS))
-        problem = f"The plan has the kind {kind!r} for column {name!r}. Kinds are {known}."
-        raise PlanError(problem, column=name)
-    if kind == DROP:
-        return None
+def from_entry(name: str, entry: Any) -> Reading:
+    """Return how a plan wants a column to be read."""
+    entry = entry if isinstance(entry, Mapping) else {}
+    unknown = [key for key in entry if key not in (*READ, *ABOUT)]
     try:
-        return Reading(**{key: entry[key] for key in READ if key in entry})
-    except (TypeError, ValueError) as error:
+        if unknown:
+            raise ValueError(f"it has {unknown[0]!r}. {nearest(unknown[0], READ)}".rstrip("."))
+        return Reading(**{"kind": None, **{key: entry[key] for key in READ if key in entry}})
+    except ValueError as error:
         problem = f"The plan for column {name!r} cannot be used: {error}."
         raise PlanError(problem, column=name) from None
 
 
-def check_plan(
-    columns: Mapping[str, Mapping[str, Any]], names: Sequence[str]
-) -> dict[str, Reading | None]:
+def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Reading]:
     """Return how a plan wants the columns of a table to be read, if all of them are there."""
     for name in columns:
         if name not in names:
@@ -307,22 +279,11 @@ def check_plan(
     return {name: from_entry(name, entry) for name, entry in columns.items()}
 
 
-def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) -> frozenset[str]:
-    """Return the columns of a plan that are read from text as they are, and understood here.
-
-    All others are what readers of text know as well: numbers with the decimal mark of the table (a
-    point, if it is None), and dates as in ISO 8601.
-    """
-
-    def is_text(name: str) -> bool:
-        reading = from_entry(name, columns[name])
-        if reading is None:
-            return False
-        if reading.kind in ("category", "yes/no") or not reading.plain:
-            return True
-        return reading.kind == "number" and reading.decimal != (decimal or ".")
-
-    return frozenset(filter(is_text, columns))
+def text_columns(columns: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
+    """Return the columns of a plan whose text is left to `Reading.parse`, not to PyArrow."""
+    readings = {name: from_entry(name, entry) for name, entry in columns.items()}
+    native = (Reading("number", decimal or "."), Reading("date"), Reading("drop"))
+    return frozenset(name for name, reading in readings.items() if reading not in native)
 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
@@ -340,18 +301,4 @@ def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     if plan[MARK] != VERSION:
         problem = f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}."
         raise PlanError(f"{problem} {make}")
-    for name, entry in columns.items():
-        if not isinstance(entry, dict):
-            raise PlanError(
-                f"{path}: column {name!r} should have an entry such as {{'kind': 'number'}}, not "
-                f"{cropped(repr(entry))}.",
-                column=name,
-            )
-        for key in entry:
-            if key not in (*READ, *ABOUT):
-                problem = f"{path}: column {name!r} has {key!r}. {nearest(key, READ)}"
-                raise PlanError(problem, column=name)
-        from_entry(name, entry)
-    return {
-        name: {key: entry[key] for key in READ if key in entry} for name, entry in columns.items()
-    }
+    return {name: from_entry(name, entry).to_dict() for name, entry in columns.items()}

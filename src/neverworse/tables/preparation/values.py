@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,24 +15,22 @@ import pyarrow.compute as pc
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
-from neverworse.tables._errors import TableError, no_column
-from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.reading.delimited import (
+from neverworse.tables._errors import TableError
+from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
+from neverworse.tables.reading import StoredTable
+from neverworse.tables.reading.formats import (
+    DELIMITERS,
     as_strings,
-    correction,
     decoded,
     is_text,
     spells_number,
 )
-from neverworse.tables.reading.files import DELIMITERS
-from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
-# Parts of dates: the days since 1970, and points on circles for what comes back after some days.
+# Features of dates: the days since 1970, and points on circles for the time of year, week and day.
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
-NUMBERS, DATES = Reading("number"), Reading("date")
 MAX_CLASSES = 200
 MIN_ROWS_FOR_SHARE = 10
 USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
@@ -53,61 +52,68 @@ def as_table(X: Any) -> Any:
         if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
             return pa.table(X)
     except (pa.ArrowException, OverflowError) as error:
-        raise TableError(
-            "A column has values of several types, or integers beyond 64 bits.",
-            f"Convert it to numbers or text ({': '.join(map(str, reversed(error.args)))}).",
-        ) from None
-    raise TypeError(
-        "X must be a table with named columns (of pandas, polars or PyArrow), not a "
-        f"{type(X).__name__}."
-    )
+        for name, column in X.items() if hasattr(X, "items") else ():
+            cells = list(column)
+            row = _first_unlike(cells)
+            if row is not None:
+                what = f"of another type, or an integer beyond 64 bits: {cropped(repr(cells[row]))}"
+                fix = "Convert the column to numbers or text."
+                problem = f"Column {name!r} has a value {what}"
+                raise TableError(problem, fix, column=str(name), row=row) from None
+        raise TableError(f"X cannot be a table: {error}.", code="column") from error
+    libraries = "(of pandas, polars or PyArrow)"
+    raise TypeError(f"X must be a table with named columns {libraries}, not {type(X).__name__}.")
+
+
+def _first_unlike(cells: list[Any]) -> int | None:
+    """Return the first of Python objects that PyArrow does not put into an array with the rest."""
+
+    def fails(n_cells: int) -> bool:
+        try:
+            pa.array(cells[:n_cells], from_pandas=True)
+        except (pa.ArrowException, OverflowError):
+            return True
+        return False
+
+    lengths = range(1, len(cells) + 1)
+    return bisect_left(lengths, True, key=fails) if fails(len(cells)) else None
 
 
 def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
-    """Return a column, or say which names are like the one that is not there."""
-    names = table.column_names
-    if name in names:
-        return table.column(name)
-    marks = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
-    if marks:
-        raise TableError(
-            f"There is no column {name!r} for --{option}: the whole table is one column, named "
-            f"{cropped(names[0])!r}.",
-            f"Name the delimiter: --delimiter {' or '.join(map(repr, marks))}.",
-            code="column",
-            column=name,
-        )
-    raise no_column(name, names, option)
+    """Return a column that an option of the command line names, if there is one."""
+    check_known(table.column_names, [name], option)
+    return table.column(name)
 
 
 def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> None:
-    """Raise if a column that was asked for is not there."""
+    """Raise if there is no column of a name that an option of the command line gives."""
     for name in wanted:
         if name not in names:
-            raise no_column(name, names, option)
+            problem, fix = f"There is no column {name!r} for --{option}", nearest(name, names)
+            marks = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
+            if marks:
+                problem += f": the whole table is one column, named {cropped(names[0])!r}"
+                fix = f"Name the delimiter: --delimiter {' or '.join(map(repr, marks))}."
+            raise TableError(f"{problem}.", fix, code="column", column=name)
 
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise if a column is missing that features are made of."""
-    missing = [name for name in needed if name not in set(names)]
+    found = set(names)
+    missing = [name for name in needed if name not in found]
     if missing:
-        extra = [name for name in names if name not in set(needed)]
+        extra = [name for name in names if name not in needed]
         hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
-        raise TableError(
-            f"The table lacks {count(len(missing), 'column')} that the model was fitted to: "
-            f"{quoted(missing)}.",
-            "Add what is missing, with empty cells where values are unknown, or correct the names. "
-            f"{hint}".rstrip(),
-            code="column",
-            column=missing[0],
-        )
+        lacks = f"lacks {count(len(missing), 'column')} that the model was fitted to"
+        fix = f"Add what is missing, with empty cells for unknown values. {hint}".rstrip()
+        problem = f"The table {lacks}: {quoted(missing)}."
+        raise TableError(problem, fix, code="column", column=missing[0])
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether values can be taken as numbers: durations and times of the day can, too."""
-    types = pa.types
-    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-    return any(check(kind) for check in (*checks, types.is_duration, types.is_time))
+    """Whether values can be taken as numbers: durations and times of day can, too."""
+    names = ("integer", "floating", "decimal", "boolean", "duration", "time")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def is_date(kind: pa.DataType) -> bool:
@@ -116,87 +122,53 @@ def is_date(kind: pa.DataType) -> bool:
 
 
 def numbers(
-    name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, *, first_row: int = 0
+    name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
 ) -> Vector:
     """Return a column of numbers, or of text that spells them, as floats; NaN for missing values.
 
-    The name of the column, and how many rows came before, are for messages.
+    Durations are in days, and times of day in seconds. The name of the column, and the number of
+    its first row, are for messages.
     """
     kind = column.type
     if pa.types.is_float64(kind):
         return _floats(column)
     if is_text(kind):
-        return _spelled(name, column, reading, first_row)
+        values, codes = _parsed(name, column, reading, first_row)
+        return values[codes]
     column = decoded(column)
     kind = column.type
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    elif pa.types.is_time(kind):
-        counted = pa.int64() if kind.bit_width == 64 else pa.int32()
-        return _floats(column.cast(counted)) / PER_SECOND[kind.unit]
-    elif pa.types.is_duration(kind):
-        return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
-    elif not is_number(kind):
-        found = f"but holds values of type {column.type}."
-        raise TableError(f"{_should_hold(name, reading)}, {found}", column=name)
+    if not is_number(kind):
+        raise _other_type(name, reading, kind)
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        counts = _floats(column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        return counts / (PER_SECOND[kind.unit] * (DAY if pa.types.is_duration(kind) else 1.0))
     return _floats(column.cast(pa.float64(), safe=False))
 
 
-def _should_hold(name: str, reading: Reading) -> str:
-    what = "dates (2026-01-31)" if reading == DATES else reading.words
-    return f"Column {name!r} should hold {what}"
+def distinct_days(
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, first_row: int = 0
+) -> tuple[Vector, Indices]:
+    """Return the distinct dates of a column as days since 1970, and which of them each row has.
 
-
-def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
-    """Return how much rows count, if these are numbers for that."""
-    weights = numbers(name, column)
-    wrong = ~(weights >= 0.0) | np.isinf(weights)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
-        raise TableError(
-            f"The weight in row {row + 1:,} (column {name!r}) is {value}.",
-            "Weights must not be negative, infinite or missing.",
-            column=name,
-        )
-    return weights
-
-
-def days(
-    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
-) -> Vector:
-    """Return dates as days since 1970, NaN where one is missing; see `numbers`."""
+    NaN stands for missing values. Timestamps mostly differ, so that all of them are returned.
+    """
     if is_text(column.type):
-        if reading.order:
-            return _spelled(name, column, reading, first_row)
-        try:
-            column = column.cast(pa.string()).cast(pa.timestamp("us"))
-        except pa.ArrowInvalid:
-            return _spelled(name, column, reading, first_row)
+        return _parsed(name, column, reading, first_row)
     column = decoded(column)
     if not is_date(column.type):
-        found = f"but holds values of type {column.type}."
-        raise TableError(f"{_should_hold(name, reading)}, {found}", column=name)
-    stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    return _floats(stamps) / (DAY * 1e6)
-
-
-def distinct_days(
-    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
-) -> tuple[Vector, Indices]:
-    """Return the distinct days of a column, NaN last, and which of them each row has.
-
-    Dates with a time mostly differ, so that all of them are returned.
-    """
+        raise _other_type(name, reading, column.type)
     if pa.types.is_date(column.type):
         values, codes = distinct(column)
-        return np.append(days(name, pa.chunked_array([values]), reading), np.nan), codes
-    stamps = days(name, column, reading, first_row=first_row)
-    return stamps, np.arange(len(stamps))
+        return np.append(_days(pa.chunked_array([values])), np.nan), codes
+    return _days(column), np.arange(len(column))
+
+
+def _days(column: pa.ChunkedArray) -> Vector:
+    return _floats(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
 
 
 def date_part(stamps: Vector, part: str) -> Vector:
-    """Return a part, of `DATE_PARTS`, of days since 1970: on a circle if it comes back."""
+    """Return a part, of `DATE_PARTS`, of days since 1970."""
     circle, _, wave = part.partition(", ")
     if not wave:
         return stamps
@@ -204,74 +176,95 @@ def date_part(stamps: Vector, part: str) -> Vector:
     return np.cos(angles) if wave == "cosine" else np.sin(angles)
 
 
-def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
-    """Return the distinct values of a column as text, and which of them each row has.
+def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
+    """Return a column of numbers as weights of rows, if they can be."""
+    weights = numbers(name, column)
+    wrong = ~(weights >= 0.0) | np.isinf(weights)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        problem = f"The weight in row {row + 1:,} (column {name!r}) is {value}."
+        fix = "Weights must not be negative, infinite or missing."
+        raise TableError(problem, fix, column=name)
+    return weights
 
-    Missing values are None, which comes last. There may be values that no row has.
-    """
-    values, codes = _encoded(column)
+
+def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
+    """Return the distinct values of a column as text, with None last, and each row's position."""
+    values, codes = distinct(column)
     return [*as_text(values), None], codes
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
     """Return the distinct values of a column, and which of them each row has.
 
-    Rows without a value have the number behind the last.
+    Rows without a value have the position behind the last.
     """
-    values, codes = _encoded(column)
-    used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
-    numbers = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
-    return values.filter(pa.array(used)), numbers[codes]
-
-
-def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
-    """Return the values of a dictionary, and which of them each row has; see `distinct`."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
         except pa.ArrowNotImplementedError:
-            raise TableError(
-                "A column of labels or categories has cells without plain values, of type "
-                f"{cropped(str(column.type))}.",
-                "Split them, or leave it out: --drop COLUMN.",
-            ) from None
+            problem = f"Labels or categories cannot be of type {cropped(str(column.type))}."
+            raise TableError(problem, "Leave the column out: --drop COLUMN.") from None
     merged = column.unify_dictionaries().combine_chunks()
     if isinstance(merged, pa.ChunkedArray):
         merged = pa.concat_arrays(merged.chunks)
-    codes = merged.indices
+    values, codes = merged.dictionary, merged.indices
     if codes.null_count:
-        codes = pc.fill_null(codes.cast(pa.int64()), len(merged.dictionary))
-    return merged.dictionary, codes.to_numpy(zero_copy_only=False)
+        codes = pc.fill_null(codes.cast(pa.int64()), len(values))
+    codes = codes.to_numpy(zero_copy_only=False)
+    used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
+    if used.all():
+        return values, codes
+    positions = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
+    return values.filter(pa.array(used)), positions[codes]
 
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Return values as people write them: whole numbers without decimals."""
+
+    def written(value: float) -> str | None:
+        if value is None or value != value:
+            return None
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+
     if pa.types.is_floating(values.type):
-        return [None if v is None or v != v else _plain(v) for v in values.to_pylist()]
-    if pa.types.is_boolean(values.type):
-        return [None if v is None else str(v).lower() for v in values.to_pylist()]
+        return list(map(written, values.to_pylist()))
     return as_strings(values).to_pylist()
 
 
-def _plain(value: float) -> str:
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
-
-
-def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: int) -> Vector:
-    """Return what the text in a column spells."""
-    values, codes = distinct(column)
-    found: Vector = np.append(reading.parse(values), np.nan)[codes]
-    wrong = np.isnan(found) & (codes < len(values))
+def _parsed(
+    name: str, column: pa.ChunkedArray, reading: Reading, first_row: int
+) -> tuple[Vector, Indices]:
+    """Parse the distinct texts of a column; see `distinct_days`."""
+    texts, codes = distinct(column)
+    values = reading.parse(texts)
+    wrong = np.isnan(values)
     if wrong.any():
-        row = int(np.argmax(wrong))
-        text = cropped(str(values[int(codes[row])]))
-        raise TableError(
-            f"{_should_hold(name, reading)}, but has {text!r}",
-            correction(text, reading.decimal if reading.kind == "number" else None),
-            column=name,
-            row=first_row + row,
-        )
-    return found
+        row = int(np.argmax(np.append(wrong, False)[codes]))
+        text = cropped(str(texts[int(codes[row])]))
+        problem = f"Column {name!r} should hold {_words(reading)}, but has {text!r}"
+        fix = correction(text, reading.decimal if reading.kind == "number" else None)
+        raise TableError(problem, fix, column=name, row=first_row + row)
+    return np.append(values, np.nan), codes
+
+
+def correction(text: str, decimal: str | None) -> str:
+    """Return what to do about a cell; `decimal` is the mark that a number would have."""
+    other = {".": ",", ",": "."}.get(decimal or "")
+    if other and text.count(other) == 1 and spells_number(text.replace(other, ".")):
+        return f"If {other!r} is the decimal mark of this table: --decimal {other!r}."
+    return f"Correct it; if it marks missing values: --missing {text!r}."
+
+
+def _other_type(name: str, reading: Reading, kind: pa.DataType) -> TableError:
+    problem = f"Column {name!r} should hold {_words(reading)}, but holds values of type {kind}."
+    return TableError(problem, column=name)
+
+
+def _words(reading: Reading) -> str:
+    is_iso = reading.kind == "date" and not reading.order
+    return "dates (2026-01-31)" if is_iso else reading.words
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
@@ -317,10 +310,10 @@ class Target:
 
 
 def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
-    """Find the labels of a table.
+    """Return the labels of a table.
 
-    `markers` mark unlabeled rows besides empty cells. Without, values that usually do are not taken
-    for classes.
+    `markers` mark unlabeled rows besides empty cells. Without them, a class that looks like such a
+    marker is an error.
     """
     column = find_column(table, name, "target")
     if not table.num_rows:
@@ -337,11 +330,11 @@ def read_target(table: pa.Table, name: str, markers: Collection[str] | None = No
 def label_texts(
     column: pa.ChunkedArray, markers: Collection[str]
 ) -> tuple[list[str | None], Indices]:
-    """Return the different labels of a column, None where there is none, and each row's number."""
+    """Return the distinct labels of a column, None for unlabeled, and each row's position."""
     marked = {"", *(marker.strip() for marker in markers)}
-    values, codes = distinct(column)
-    stripped = [(text or "").strip() for text in as_text(values)]
-    return [*(None if text in marked else text for text in stripped), None], codes
+    values, codes = coded(column)
+    stripped = [(text or "").strip() for text in values]
+    return [None if text in marked else text for text in stripped], codes
 
 
 def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
@@ -371,10 +364,7 @@ def _check(target: Target, suspect: bool) -> None:
     elif n_classes == 1:
         only = cropped(target.class_names[0])
         problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
-        fix = (
-            "Label rows of at least two classes; if empty cells mean a class, write its name in "
-            "them."
-        )
+        fix = "Label rows of at least two classes; if empty cells mean a class, write its name."
     elif n_classes > MAX_CLASSES or (n_labeled >= MIN_ROWS_FOR_SHARE and n_classes > n_labeled / 2):
         kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
         problem = (

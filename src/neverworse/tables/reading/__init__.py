@@ -7,7 +7,8 @@ import os
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,21 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from neverworse._words import quoted
+from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import (
-    DelimitedText,
-    ReadOptions,
-    as_strings,
-    decoded,
-    with_nulls,
-)
 from neverworse.tables.reading.files import STDIN, TableFile, printable
 from neverworse.tables.reading.formats import (
-    StoredTable,
+    DelimitedText,
+    ReadOptions,
+    Types,
+    as_strings,
+    decoded,
+    is_text,
     read_arrow,
     read_json,
     read_workbook,
     valid,
+    with_nulls,
 )
 
 BATCH_ROWS = 1 << 14
@@ -42,7 +43,7 @@ MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
-PIECE_BYTES = 1 << 20  # that are looked at, at a time
+PIECE_BYTES = 1 << 20  # that are counted at a time
 
 Check = Callable[[str, Sequence[str]], None]
 
@@ -53,10 +54,8 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
         raise TableError("Standard input can be read only once: give one '-'.", code="file")
     files: list[TableFile] = []
     for path in paths:
-        if path != STDIN and Path(path).is_dir():
-            files += [TableFile(str(inside)) for inside in _tables_in(Path(path))]
-        else:
-            files.append(TableFile(path))
+        is_folder = path != STDIN and Path(path).is_dir()
+        files += map(TableFile, _tables_in(Path(path)) if is_folder else [path])
     places = Counter(Path(file.path).resolve() for file in files)
     twice = [printable(place.name) for place, times in places.items() if times > 1]
     if twice:
@@ -65,7 +64,7 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
     return files
 
 
-def _tables_in(folder: Path) -> list[Path]:
+def _tables_in(folder: Path) -> list[str]:
     """Return the tables in a folder and those below it, but none that are hidden."""
     inside = sorted(
         path
@@ -76,23 +75,22 @@ def _tables_in(folder: Path) -> list[Path]:
     )
     if not inside:
         raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
-    return inside
+    return list(map(str, inside))
 
 
 def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
-    """Read all rows of some files with the same columns.
-
-    Returns
-    -------
-    table : pyarrow Table
-        Names of columns are unique. Words that mean a missing value are null.
-    """
+    """Read all rows of files with the same columns, whose names are unique; missing is null."""
     tables: list[pa.Table] = []
     for file in files:
         table = _without_blanks(_read_file(file, options))
         check_unique(file.name, table.column_names)
-        if tables and set(table.column_names) != set(tables[0].column_names):
-            raise _other_columns(files[0].name, tables[0], file.name, table)
+        if tables:
+            first, other = set(tables[0].column_names), set(table.column_names)
+            for names, what in ((first - other, "lacks"), (other - first, "also has")):
+                if names:
+                    problem = f"{file.name} {what} {quoted(sorted(names))}, unlike {files[0].name}."
+                    fix = "All files need the same columns."
+                    raise TableError(problem, fix, code="column", column=min(names))
         tables.append(table)
     return stacked(tables)
 
@@ -113,53 +111,47 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
             parts = [as_strings(column) for column in plain] if as_text else plain
             tables = [pa.table({name: part}) for part in parts]
             return pa.concat_tables(tables, promote_options="permissive").column(0)
-    raise TableError(
-        f"Column {name!r} holds values of incompatible types in the files.",
-        "Make them alike, or remove it.",
-        column=name,
-    )
+    problem = f"Column {name!r} holds values of incompatible types in the files."
+    raise TableError(problem, "Make them alike, or remove it.", column=name)
 
 
 def stream_batches(
-    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+    file: TableFile, options: ReadOptions, types: Types, check: Check
 ) -> Iterator[pa.Table]:
-    """Read some columns of a file, a batch of rows at a time.
+    """Read some columns of a file, as far as it has them, a batch of rows at a time.
 
-    Those that are missing are left out. Text is read as these types; files that know the types of
-    their columns keep them. `check` is called with the name of the file and the names of all its
-    columns before any row is read.
+    `check` is called with the name of the file and the names of all its columns before any row is
+    read. The types are for text, see `DelimitedText.stream`; other files know their own.
     """
+
+    def wanted(names: Sequence[str]) -> dict[str, pa.DataType]:
+        check(file.name, names)
+        found = set(names)
+        return {name: kind for name, kind in types.items() if name in found}
+
     with file.explained():
-        for batch in _stream(file, options, types, check):
+        for batch in _stream(file, options, wanted):
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
 
 def _stream(
-    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+    file: TableFile, options: ReadOptions, wanted: Callable[[Sequence[str]], Types]
 ) -> Iterator[Any]:
-    def wanted(names: Sequence[str]) -> list[str]:
-        check(file.name, names)
-        there = set(names)
-        return [name for name in types if name in there]
-
     if file.format == "csv":
         text = DelimitedText(file, options)
-        wanted(text.names)
-        yield from text.stream(types)
+        yield from text.stream(wanted(text.names))
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
-        columns = wanted(opened.schema_arrow.names)
-        for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
-            yield valid(batch)
+        columns = list(wanted(opened.schema_arrow.names))
+        yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
     elif file.format == "arrow stream":
         with ipc.open_stream(file.native()) as reader:
-            columns = wanted(reader.schema.names)
-            for batch in reader:
-                yield valid(batch.select(columns))
+            columns = list(wanted(reader.schema.names))
+            yield from (valid(batch.select(columns)) for batch in reader)
     else:
         table = _read_file(file, options)
-        yield from table.select(wanted(table.column_names)).to_batches(BATCH_ROWS)
+        yield from table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
 
 
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -181,14 +173,6 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
         raise TableError(problem, "Rename them.", code="column", column=repeated[0])
 
 
-def _other_columns(name: str, first: pa.Table, other: str, table: pa.Table) -> TableError:
-    missing = set(first.column_names) - set(table.column_names)
-    extra = set(table.column_names) - set(first.column_names)
-    what = f"lacks {quoted(sorted(missing))}" if missing else f"also has {quoted(sorted(extra))}"
-    problem, fix = f"{other} {what}, unlike {name}.", "All files need the same columns."
-    return TableError(problem, fix, code="column", column=min(missing or extra))
-
-
 def _without_blanks(table: pa.Table) -> pa.Table:
     """Leave out columns without name and values, which spreadsheets put at the end of tables."""
     kept = [
@@ -199,7 +183,80 @@ def _without_blanks(table: pa.Table) -> pa.Table:
     return table if len(kept) == table.num_columns else table.select(kept)
 
 
-# Larger than memory?
+# Larger than memory
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Parquet files with the same columns as a table; columns and batches are read when needed."""
+
+    files: tuple[File, ...]
+    column_names: list[str]  # of all columns that are in use
+    missing: tuple[str, ...] = ("",)  # words that mean a missing value
+    batch_rows: int = 1 << 14  # that are read at once
+
+    @classmethod
+    def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
+        """Open files, which must have the same columns and types."""
+        try:
+            files = tuple(File.look_at(path) for path in paths)
+        except ValueError as error:
+            raise TableError(str(error), code="file") from None
+        first = files[0]
+        for file in files[1:]:
+            if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
+                problem = f"{file.path} has other columns, or other types, than {first.path}."
+                fix = "Tables that are larger than memory need the same in all files."
+                raise TableError(problem, fix, code="column")
+        return cls(files, list(first.schema.names), ("", *missing))
+
+    @property
+    def num_rows(self) -> int:
+        return sum(file.n_rows for file in self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([self.files[0].schema.field(name) for name in self.column_names])
+
+    def select(self, names: Sequence[str]) -> StoredTable:
+        return replace(self, column_names=list(names))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        kind = self.schema.field(name).type
+        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
+        parts = []
+        for file in self.files:
+            with file.open(read_dictionary=encoded) as opened:
+                parts += opened.read(columns=[name]).column(0).chunks
+        column = pa.chunked_array(parts, type=parts[0].type if parts else kind)
+        return with_nulls(pa.table({name: column}), self.missing).column(0)
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of rows of all batches: none spans two row groups."""
+        return [
+            min(self.batch_rows, rows - start)
+            for file in self.files
+            for rows in file.group_rows
+            for start in range(0, rows, self.batch_rows)
+        ]
+
+    def batches(self, chosen: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Read some batches of rows, in increasing order, or all of them."""
+        wanted = set(range(len(self.sizes())) if chosen is None else chosen)
+        first = 0  # of the row group, among all batches
+        for file in self.files:
+            with file.open() as opened:
+                for group, rows in enumerate(file.group_rows):
+                    numbers = range(first, first - (-rows // self.batch_rows))
+                    first = numbers.stop
+                    if wanted.isdisjoint(numbers):
+                        continue
+                    batches = opened.iter_batches(
+                        self.batch_rows, row_groups=[group], columns=self.column_names
+                    )
+                    for number, batch in zip(numbers, batches, strict=True):
+                        if number in wanted:
+                            yield with_nulls(pa.Table.from_batches([batch]), self.missing)
 
 
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
@@ -208,8 +265,10 @@ def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | No
     What a table takes is measured, not estimated from the size of its file: that may be compressed.
     """
     most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
-    if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
-        return False
+    if all(file.compression is None and file.format in ("csv", "json lines") for file in files):
+        n_bytes = sum(Path(file.path).stat().st_size for file in files)
+        if BYTES_PER_CELL * n_bytes <= most:  # no cell is shorter than a character
+            return False
     taken = 0.0
     for file in files:
         with file.explained():
@@ -231,28 +290,20 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
     if file.format != "csv":
         fix = "Convert it to Parquet, or allow more: --memory GB."
         raise TableError(f"{file.name} is larger than memory.", fix, code="memory")
-    text = DelimitedText(file, options)
-    types = text.first_types()
-    try:
-        with file.explained(), parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
-            for batch in text.stream(types):
-                writer.write_batch(batch, row_group_size=GROUP_ROWS)
-    except TableError as error:
-        fix = (
-            f"{error.fix} {file.name} is larger than memory, so that types were taken from its "
-            "first rows; in a Parquet file they are certain."
-        )
-        raise TableError(
-            error.problem, fix, code=error.code, column=error.column, row=error.row
-        ) from None
-    return str(copy)
-
-
-def _most_bytes(file: TableFile) -> float:
-    """Return what a file of text takes at most: no cell is shorter than a character."""
-    if file.compression is not None or file.format not in ("csv", "json lines"):
-        return float("inf")
-    return float(max(BYTES_PER_CELL, BYTES_PER_CHARACTER) * Path(file.path).stat().st_size)
+    with file.explained():
+        text = DelimitedText(file, options)
+        types = text.first_types()
+        while True:
+            try:
+                with parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
+                    for batch in text.blocks(types):
+                        writer.write_batch(batch, row_group_size=GROUP_ROWS)
+                return str(copy)
+            except pa.ArrowInvalid as error:
+                name = text.column_of(error)
+                if name is None or types[name] == pa.string():
+                    raise
+                types[name] = pa.string()  # later rows are not what the first ones promised
 
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:

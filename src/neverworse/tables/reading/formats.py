@@ -1,110 +1,288 @@
-"""Formats other than delimited text: Parquet that stays on disk, Arrow, JSON, workbooks."""
+"""Tables in files of each format: CSV, Parquet, Arrow, JSON lines, and workbooks."""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import datetime as dt
+import io
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
 from pyarrow import feather, ipc, parquet
 from pyarrow import json as arrow_json
 
 from neverworse._words import install, nearest
-from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import ReadOptions, is_text, with_nulls
-from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.files import HEAD_BYTES, NOT_UTF8, TableFile, signature
 
+# Words for missing values, in all formats: those that pandas and PyArrow write or understand.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+DELIMITERS = (",", "\t", ";", "|")
+BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
+TEXT = pa.dictionary(pa.int32(), pa.string())  # text, as it is read from CSV
+BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
+PART_BYTES = 2 << 20  # of text that becomes one part of a table in memory
+# The sample that shows how numbers are written.
+HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
 JSON_BYTES = 16 << 20  # of a block, in which a row must fit
 MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STRING = re.compile(rb'"(?:[^"\\\n\r]|\\[^\n\r])*"')
 
+Types = Mapping[str, pa.DataType]
+
 
 @dataclass(frozen=True)
-class StoredTable:
-    """Rows of Parquet files with the same columns, as much of a PyArrow table as is needed.
+class ReadOptions:
+    """How to read a table, instead of what is detected."""
 
-    Columns and batches of rows are read when they are needed.
-    """
+    delimiter: str | None = None  # of delimited text
+    encoding: str | None = None  # of text
+    decimal: str | None = None  # decimal mark of numbers in text: "." or ","
+    missing: tuple[str, ...] = ()  # further words that mean a missing value
+    sheet: str | None = None  # of a workbook; by default, the first one
+    text: frozenset[str] = frozenset()  # columns to read as text, whatever their values look like
 
-    files: tuple[File, ...]
-    column_names: list[str]  # of all columns that are in use
-    missing: tuple[str, ...] = ("",)  # words that mean a missing value
-    batch_rows: int = 1 << 14  # that are read at once
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}.")
 
-    @classmethod
-    def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
-        """Look at files, which must have the same columns and types."""
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*MISSING, *self.missing)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are strings, or refer to a dictionary of strings."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(kind) for check in checks)
+
+
+def decoded(column: Any) -> Any:
+    """Return a column without dictionary encoding."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def as_strings(column: Any) -> Any:
+    """Return a column, or an array, as text; timestamps with a time zone in UTC."""
+    kind = column.type
+    if not (pa.types.is_timestamp(kind) and kind.tz):
+        return column.cast(pa.string())
+    # PyArrow itself needs a database of time zones, which not every Windows has.
+    moments = column.cast(pa.timestamp(kind.unit)).cast(pa.string())
+    return pc.binary_join_element_wise(moments, "Z", "")
+
+
+def spells_number(text: str) -> bool:
+    """Whether a text is a number, as Python writes it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
+    """Make words that mean a missing value null, with any spaces, and numbers in any spelling."""
+    numbers = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
+
+    def with_nulls_in(values: Any) -> Any:
+        kind = values.type
+        if is_text(kind) and isinstance(values, pa.DictionaryArray):
+            texts, codes = with_nulls_in(values.dictionary), values.indices
+            if not texts.null_count:
+                return values
+            codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
+            return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
+        if is_text(kind):
+            found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
+        elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
+        else:
+            return values
+        return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
+
+    return pa.table(
+        [
+            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
+            for column in table.columns
+        ],
+        schema=table.schema,
+    )
+
+
+class DelimitedText:
+    """A file of delimited text; errors of PyArrow are left to `TableFile.explained`."""
+
+    def __init__(self, file: TableFile, options: ReadOptions) -> None:
+        self.file, self.options = file, options
+
+    def read(self) -> pa.Table:
+        """Read all rows; the type of a column is found from all of its values."""
+        convert = self._conversion({n: TEXT for n in self.options.text if n in self.names})
+        convert.auto_dict_encode = True
+        read, parse = self._reading(PART_BYTES), arrow_csv.ParseOptions(delimiter=self.delimiter)
+        # PyArrow's own allocator gives memory back to the system and asks for it all the time.
+        pool = pa.system_memory_pool()
         try:
-            files = tuple(File.look_at(path) for path in paths)
-        except ValueError as error:
-            raise TableError(str(error), code="file") from None
-        first = files[0]
-        for file in files[1:]:
-            if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
-                raise TableError(
-                    f"{file.path} has other columns, or other types, than {first.path}.",
-                    "Tables that are larger than memory need the same in all files.",
-                    code="column",
-                )
-        return cls(files, list(first.schema.names), ("", *missing))
+            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+        except pa.ArrowInvalid:  # perhaps because of line breaks between quotes, which are slower
+            parse.newlines_in_values = True
+            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+        if any("binary" in str(kind) for kind in table.schema.types):
+            raise self.file.error(*NOT_UTF8)
+        return table
 
-    @property
-    def num_rows(self) -> int:
-        return sum(file.n_rows for file in self.files)
+    def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
+        """Read columns of these types, a block of rows at a time.
 
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([self.files[0].schema.field(name) for name in self.column_names])
-
-    def select(self, names: Sequence[str]) -> StoredTable:
-        return replace(self, column_names=list(names))
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        kind = self.schema.field(name).type
-        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
-        parts = []
-        for file in self.files:
-            with file.open(read_dictionary=encoded) as opened:
-                parts += opened.read(columns=[name]).column(0).chunks
-        column = pa.chunked_array(parts, type=parts[0].type if parts else kind)
-        return with_nulls(pa.table({name: column}), self.missing).column(0)
-
-    def sizes(self) -> list[int]:
-        """Return the numbers of rows of all batches: none spans two row groups."""
-        return [
-            min(self.batch_rows, rows - start)
-            for file in self.files
-            for rows in file.group_rows
-            for start in range(0, rows, self.batch_rows)
-        ]
-
-    def batches(self, chosen: Sequence[int] | None = None) -> Iterator[pa.Table]:
-        """Read batches of rows, by their numbers in increasing order, or all of them.
-
-        Row groups without any of them are not touched.
+        From the first block on in which values are not of their type, all columns are text: whoever
+        parses it knows what is wrong.
         """
-        wanted = set(range(len(self.sizes())) if chosen is None else chosen)
-        first = 0  # of the row group, among all batches
-        for file in self.files:
-            with file.open() as opened:
-                for group, rows in enumerate(file.group_rows):
-                    numbers = range(first, first - (-rows // self.batch_rows))
-                    first = numbers.stop
-                    if wanted.isdisjoint(numbers):
-                        continue
-                    batches = opened.iter_batches(
-                        self.batch_rows, row_groups=[group], columns=self.column_names
-                    )
-                    for number, batch in zip(numbers, batches, strict=True):
-                        if number in wanted:
-                            yield with_nulls(pa.Table.from_batches([batch]), self.missing)
+        n_done = 0
+        try:
+            for block in self.blocks(types):
+                yield block
+                n_done += block.num_rows
+        except pa.ArrowInvalid:
+            for block in self.blocks(dict.fromkeys(types, TEXT)):
+                if n_done < block.num_rows:
+                    yield block.slice(n_done)
+                n_done = max(0, n_done - block.num_rows)
+
+    def blocks(self, types: Types) -> Iterator[pa.RecordBatch]:
+        """Read some columns, as these types, a block of rows at a time."""
+        with self._open(types) as reader:
+            yield from reader
+
+    def first_types(self) -> dict[str, pa.DataType]:
+        """Return the types of all columns, as far as the first rows tell."""
+        with self._open({}) as reader:
+            types = dict(zip(reader.schema.names, reader.schema.types, strict=True))
+        for name, kind in types.items():
+            if name in self.options.text or pa.types.is_null(kind):  # which may become anything
+                types[name] = pa.string()
+            elif pa.types.is_integer(kind):  # to which decimals may be added
+                types[name] = pa.float64()
+        return types
+
+    def column_of(self, error: pa.ArrowInvalid) -> str | None:
+        """Return the column that PyArrow could not convert, which only its words tell."""
+        found = re.search(r"In CSV column #(\d+)", str(error))
+        return self.names[int(found[1])] if found else None
+
+    def some_rows(self) -> pa.Table:
+        """Return rows from the beginning and from places all over, as text, if that is possible."""
+        text = self._first_lines[:HEAD_CHARACTERS]
+        if len(text) == HEAD_CHARACTERS:
+            text = text.rpartition("\n")[0] + "\n"
+        encoding = codecs.lookup(self._encoding).name
+        if not encoding.startswith(("utf-16", "utf-32")):  # in which a byte is no character
+            for piece in self.file.pieces(N_PIECES, PIECE_BYTES):
+                text += piece.partition(b"\n")[2].rpartition(b"\n")[0].decode(encoding, "replace")
+                text += "\n"
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
+        )
+        convert = self._conversion(dict.fromkeys(self.names, pa.string()))
+        try:
+            source = pa.BufferReader(text.encode())
+            return arrow_csv.read_csv(source, parse_options=parse, convert_options=convert)
+        except (pa.ArrowException, UnicodeError):
+            return pa.table({})
+
+    @cached_property
+    def delimiter(self) -> str:
+        return self.options.delimiter or delimiter_of(self._first_lines)
+
+    @cached_property
+    def names(self) -> list[str]:
+        rows = csv.reader(io.StringIO(self._first_lines), delimiter=self.delimiter)
+        try:
+            first = next((row for row in rows if row), None)
+        except csv.Error as error:
+            raise self.file.error(f"has no column names in its first line: {error}.") from None
+        if first is None:
+            raise self.file.empty()
+        return first
+
+    def _open(self, types: Types) -> Any:
+        convert = self._conversion(types)
+        convert.include_columns = list(types)
+        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        return arrow_csv.open_csv(self.file.native(), self._reading(BLOCK_BYTES), parse, convert)
+
+    def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
+        utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
+        encoding = "utf8" if utf8 else self._encoding
+        return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size)
+
+    def _conversion(self, types: Types) -> arrow_csv.ConvertOptions:
+        return arrow_csv.ConvertOptions(
+            column_types=dict(types),
+            strings_can_be_null=True,
+            decimal_point=self.options.decimal or ".",
+            null_values=list(self.options.words),
+        )
+
+    @cached_property
+    def _first_lines(self) -> str:
+        """The first bytes as text; they may end within a character."""
+        decoder = codecs.getincrementaldecoder(self._encoding)()
+        try:
+            return decoder.decode(self.file.head, final=False).removeprefix("\ufeff")
+        except UnicodeError:
+            raise self.file.error(*NOT_UTF8) from None
+
+    @cached_property
+    def _encoding(self) -> str:
+        known = self.options.encoding or signature(self.file.head, BOMS)
+        try:
+            codecs.lookup(known or "utf-8")
+        except LookupError:
+            problem, fix = f"There is no encoding {known!r}.", "Common ones: utf-8, cp1252, utf-16."
+            raise TableError(problem, fix, code="file") from None
+        if known is None and b"\x00" in self.file.head:
+            fix = "Export the table as CSV or Parquet, or name its encoding: --encoding utf-16."
+            raise self.file.error("is neither text nor a known format.", fix)
+        return known or "utf-8"
+
+
+def delimiter_of(text: str) -> str:
+    """Return what separates the columns: what splits the first lines into as many parts each."""
+    lines = text.splitlines()[:50]
+    if len(text) >= HEAD_BYTES // 4 and len(lines) > 1:
+        lines = lines[:-1]  # perhaps cut off
+
+    def vote(delimiter: str) -> tuple[float, int]:
+        """Return the share of lines with as many columns as the first, and that number."""
+        try:
+            rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+            widths = [len(row) for row in rows if row]
+        except csv.Error:
+            return 0.0, 0
+        if not widths or widths[0] < 2:
+            return 0.0, 1
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    best = max(DELIMITERS, key=vote)
+    return best if vote(best)[1] > 1 else ","
+
+
+# Other formats
 
 
 def read_arrow(file: TableFile) -> pa.Table:
@@ -134,28 +312,20 @@ def read_json(file: TableFile) -> pa.Table:
     brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
     levels = np.cumsum(steps, dtype=np.int32)
-    if np.any(levels - np.minimum.accumulate(np.minimum(levels, 0)) > MAX_DEPTH):
-        raise file.error(
-            f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
-            "Give rows of plain values, such as {'age': 31}.",
-        )
-    not_rows = file.error(
-        "does not have one row per line, such as {'age': 31}.",
-        "From pandas: to_json(orient='records', lines=True).",
-    )
-    if file.head.lstrip().startswith(b"["):
-        raise not_rows
-    options = arrow_json.ReadOptions(block_size=JSON_BYTES)
-    table = valid(arrow_json.read_json(pa.BufferReader(content), options))
-    if all(pa.types.is_nested(kind) for kind in table.schema.types):
-        raise not_rows
-    return table
+    too_deep = np.any(levels - np.minimum.accumulate(np.minimum(levels, 0)) > MAX_DEPTH)
+    if not too_deep and not file.head.lstrip().startswith(b"["):
+        options = arrow_json.ReadOptions(block_size=JSON_BYTES)
+        table = valid(arrow_json.read_json(pa.BufferReader(content), options))
+        if not all(pa.types.is_nested(kind) for kind in table.schema.types):
+            return table
+    problem = "does not have one row of plain values per line, such as {'age': 31}."
+    raise file.error(problem, "From pandas: to_json(orient='records', lines=True).")
 
 
 def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
     """Read a sheet whose first row has the names of the columns."""
     try:
-        from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+        from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         problem = "is a workbook, which needs python-calamine to be read."
         raise file.error(problem, install("tables")) from None
@@ -165,38 +335,28 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
             book = CalamineWorkbook.from_path(Path(source))
         else:
             book = CalamineWorkbook.from_filelike(source)
-        rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
-    except PasswordError:
-        raise file.error("is protected by a password.", "Save it without one.") from None
+        sheet = book.sheet_names[0] if options.sheet is None else options.sheet
+        if sheet not in book.sheet_names:
+            raise file.error(f"has no sheet {sheet!r}.", nearest(sheet, book.sheet_names))
+        rows = book.get_sheet_by_name(sheet).to_python()
     except CalamineError as error:
         raise file.error(f"cannot be read as a workbook: {error}.") from None
     if not rows:
         raise file.error("has an empty sheet.", "Name another: --sheet NAME.")
+    columns = [_column(list(cells), options.words) for cells in zip(*rows[1:], strict=True)]
     names = [_text(cell) for cell in rows[0]]
-    missing = set(options.words)
-    columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
-    return pa.Table.from_arrays(columns, names=names)
+    return pa.Table.from_arrays(columns or [pa.nulls(0)] * len(names), names=names)
 
 
-def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
-    if options.sheet is None:
-        return sheets[0]
-    if options.sheet not in sheets:
-        raise file.error(f"has no sheet {options.sheet!r}.", nearest(options.sheet, sheets))
-    return options.sheet
-
-
-def _column(cells: list[Any], missing: set[str]) -> pa.Array:
+def _column(cells: list[Any], missing: Sequence[str]) -> pa.Array:
     """Return cells as an array of one type: that of all of them, or text."""
     values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     kinds = {type(value) for value in values if value is not None}
-    if kinds and kinds <= {int, float}:
-        return pa.array(values, pa.float64())
     if kinds == {dt.date, dt.datetime}:
         values = [v if v is None else dt.datetime.fromisoformat(str(v)) for v in values]
-    elif len(kinds) > 1:
+    elif len(kinds) > 1 and kinds != {int, float}:
         values = [None if value is None else _text(value) for value in values]
-    return pa.array(values)
+    return pa.array(values, pa.float64() if kinds and kinds <= {int, float} else None)
 
 
 def _text(value: Any) -> str:
