@@ -91,9 +91,8 @@ class Design:
 
     def weights(self, parameters: Vector) -> Weights:
         """Return the weights for rows that are neither shifted nor centred."""
-        d = self.rows.n_columns
-        coef = parameters[None, :d]
-        return Weights(coef, parameters[d:].sum() - coef @ self._origin)
+        coef, intercept = np.split(np.atleast_2d(parameters), [self.rows.n_columns], axis=1)
+        return Weights(coef, intercept.sum(axis=1) - coef @ self._origin)
 
     def parameters(self, weights: Weights) -> Vector:
         """Return the parameters that belong to weights."""

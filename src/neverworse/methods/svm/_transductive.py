@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr, expit, rel_entr
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
-from neverworse.methods.svm._l2svm import (
-    COARSE_TOL,
-    L2SVMClassifier,
-    PartlyLabeled,
-    SemiSupervisedSVM,
-)
+from neverworse.methods._base import AT_LEAST_ONE, Constraints
+from neverworse.methods.svm._l2svm import L2SVMClassifier, PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._newton import Solution
 from neverworse.projection import EPS, Weights
 
@@ -33,11 +28,13 @@ FIRST_WEIGHT, GROWTH = 1e-5, 1.5
 # factor, until soft labels are practically hard (in mean entropy), for a number of stages at most.
 FIRST_TEMPERATURE, COOLING, MAX_STAGES = 10.0, 1.5, 50
 MAX_HARD_ENTROPY = 1e-6
+COARSE_TOL = 1e-6  # tolerance of all SVMs but the last
 # A stage ends when soft labels move less than this (in mean relative entropy), or have moved often.
 MIN_CHANGE, MAX_MOVES = 1e-6, 100
 
 
 @documented_like(L2SVMClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class TransductiveSVMClassifier(SemiSupervisedSVM):
     r"""Transductive support vector classifier: a wide margin on labeled and unlabeled rows.
 
@@ -76,6 +73,12 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     ----------
     alpha : float, default=0.1
         Penalty of the weights, positive.
+    scaling : {"mean", "sum"}, default="mean"
+        Whether the losses are means over rows, or sums.
+    {fit_intercept, penalise_intercept, tol}
+    max_iter : int, default=10000
+        Maximum number of Newton steps, in total.
+    {missing_label, verbose}
     unlabeled_weight : float, default=1.0
         The weight v. With ``scaling="mean"`` and 1.0, the unlabeled rows count as much as the
         labeled ones, however many there are.
@@ -91,12 +94,6 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         How the labels are found.
     max_switches : int, default=10000
         Maximum number of pairs that exchange their labels before the SVM is trained again.
-    scaling : {"mean", "sum"}, default="mean"
-        Whether the losses are sums over rows, or means.
-    {fit_intercept, penalise_intercept, tol}
-    max_iter : int, default=10000
-        Maximum number of Newton steps, in total.
-    {missing_label, verbose}
 
     Attributes
     ----------
@@ -152,67 +149,40 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     array([0, 0, 0, 1, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **SemiSupervisedSVM._parameter_constraints,
         "positive_rounding": [StrOptions({"score", "svmlin"})],
         "method": [StrOptions({"switching", "annealing"})],
-        "max_switches": [Interval(Integral, 1, None, closed="left")],
+        "max_switches": AT_LEAST_ONE,
     }
 
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        *,
-        unlabeled_weight: float = 1.0,
-        positive_fraction: float | None = None,
-        positive_rounding: str = "score",
-        method: str = "switching",
-        max_switches: int = 10_000,
-        scaling: str = "mean",
-        fit_intercept: bool = True,
-        penalise_intercept: bool = False,
-        tol: float = 1e-12,
-        max_iter: int = 10_000,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.unlabeled_weight = unlabeled_weight
-        self.positive_fraction = positive_fraction
-        self.positive_rounding = positive_rounding
-        self.method = method
-        self.max_switches = max_switches
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.penalise_intercept = penalise_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
+    max_iter: int = 10_000
+    positive_rounding: str = "score"
+    method: str = "switching"
+    max_switches: int = 10_000
 
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
-        weight = float(self.unlabeled_weight)
-        scores = problem.scores(problem.start)
+        weight, scores = float(self.unlabeled_weight), problem.scores(problem.start)
         if self.positive_rounding == "svmlin":
             positive = label_like_svmlin(scores, share)
             share = float(positive.mean())
         else:
             positive = label_shares(scores, share, share)
-        run = Run(problem.start, positive)
+        search = Search(problem, positive, int(self.max_switches))
         if self.method == "switching":
-            stages = [(v, v) for v in growing_weights(weight)]
+            for v in growing_weights(weight):
+                search.switch(v, stage=v, min_tol=COARSE_TOL if v < weight else 0.0)
         else:
-            per_row = 1.0 / len(problem.unlabeled) if self.scaling == "mean" else 1.0
-            anneal(problem, run, share, weight, per_row)
-            run.positive = label_shares(problem.scores(run.solution), share, share)
-            stages = [(0.0, weight)]
-        switch(problem, run, stages, int(self.max_switches))
-        self.history_ = np.array(run.history).reshape(-1, 2)
-        self.n_switches_ = run.n_switches
-        self.objective_ = problem.value(run.solution, run.positive.astype(np.float64), weight)
-        ended = run.solution.converged and not problem.budget.exhausted
-        self._set_end(ended, problem.budget.n_iter, problem.budget)
-        return problem.labeled.design.weights(run.solution.parameters), run.positive
+            per_row = 1.0 / len(scores) if self.scaling == "mean" else 1.0
+            search.anneal(weight, share, per_row)
+            search.positive = label_shares(problem.scores(search.solution), share, share)
+            search.switch(weight, stage=0.0)
+        found, budget = search.solution, problem.budget
+        self.history_ = np.array(search.history).reshape(-1, 2)
+        self.n_switches_ = search.n_switches
+        self.objective_ = problem.value(found, search.positive.astype(np.float64), weight)
+        self._set_end(found.converged and not budget.exhausted, budget.n_iter, budget)
+        return problem.labeled.design.weights(found.parameters), search.positive
 
     def _keep_supervised(self) -> None:
         self.history_ = np.empty((0, 2))
@@ -267,16 +237,6 @@ def share_probabilities(costs: Vector, share: float, temperature: float) -> Vect
     return np.asarray(expit(brentq(excess, low, high, maxiter=1000) - scaled))
 
 
-@dataclass
-class Run:
-    """How a transductive SVM was trained, and where that has led."""
-
-    solution: Solution
-    positive: Mask  # labels of the unlabeled rows
-    history: list[tuple[float, float]] = field(default_factory=list)  # after each training
-    n_switches: int = 0  # pairs of rows that exchanged their labels
-
-
 def growing_weights(last: float) -> Iterator[float]:
     """Return the weights of the unlabeled rows, from almost nothing to the last one."""
     weight = FIRST_WEIGHT
@@ -286,44 +246,71 @@ def growing_weights(last: float) -> Iterator[float]:
     yield last
 
 
-def switch(
-    problem: PartlyLabeled, run: Run, stages: Sequence[tuple[float, float]], most: int
-) -> None:
-    """Train and switch labels in stages of growing weight, until no pair gains by a switch.
+class Search:
+    """Trains SVMs and labels the unlabeled rows in turns, from the supervised SVM on."""
 
-    Each stage has a number under which it is recorded, and the weight of the unlabeled rows. At
-    most `most` pairs switch at once. The run is changed to where it ends.
-    """
-    for name, weight in stages:
-        lowest, rough = np.inf, COARSE_TOL if weight < stages[-1][1] else 0.0
+    def __init__(self, problem: PartlyLabeled, positive: Mask, max_switches: int) -> None:
+        self.problem = problem
+        self.solution: Solution = problem.start
+        self.positive = positive  # the labels of the unlabeled rows
+        self.max_switches = max_switches
+        self.history: list[tuple[float, float]] = []  # stage and objective after each training
+        self.n_switches = 0  # pairs of rows that exchanged their labels
+
+    def switch(self, weight: float, stage: float, min_tol: float = 0.0) -> None:
+        """Train and switch labels at one weight of the unlabeled rows until no pair gains by it."""
+        problem, lowest = self.problem, np.inf
         while not problem.budget.exhausted:
-            labels = run.positive.astype(np.float64)
-            run.solution = problem.solve(labels, weight, run.solution, rough)
-            run.history.append((name, run.solution.value))
+            labels = self.positive.astype(np.float64)
+            self.solution = problem.solve(labels, weight, self.solution, min_tol)
+            value = self.solution.value
+            self.history.append((stage, value))
+            up, down = self._pairs()
             # Rounding errors may see a gain where there is none.
-            if not run.solution.value < lowest:
+            if not value < lowest or not len(up):
                 break
-            lowest = run.solution.value
-            up, down = _pairs(problem, problem.scores(run.solution), run.positive, most)
-            if not len(up):
-                break
-            run.positive = run.positive.copy()
-            run.positive[up], run.positive[down] = True, False
-            run.n_switches += len(up)
+            lowest = value
+            self.positive = self.positive.copy()
+            self.positive[up], self.positive[down] = True, False
+            self.n_switches += len(up)
         problem.budget.report(f"weight {weight:.2g} of unlabeled rows", len(problem.unlabeled))
 
+    def _pairs(self) -> tuple[Indices, Indices]:
+        """Return negative and positive rows within the margin whose k-th pairs gain by a switch."""
+        scores = self.problem.scores(self.solution)
+        gain = self.problem.extra_cost(scores)
+        down = _largest(gain, self.positive & (scores < 1.0), self.max_switches)
+        up = _largest(-gain, ~self.positive & (scores > -1.0), self.max_switches)
+        n = min(len(up), len(down))
+        n = int(np.count_nonzero(gain[down[:n]] > gain[up[:n]]))  # the differences decrease
+        return up[:n], down[:n]
 
-def _pairs(
-    problem: PartlyLabeled, scores: Vector, positive: Mask, most: int
-) -> tuple[Indices, Indices]:
-    """Return negative and positive rows within their margins whose k-th pairs gain by a switch."""
-    gain = problem.preference(scores)
-    down = _largest(gain, positive & (scores < 1.0), most)
-    up = _largest(-gain, ~positive & (scores > -1.0), most)
-    n = min(len(up), len(down))
-    both = gain[down[:n]] - gain[up[:n]]  # decreases
-    n = int(np.count_nonzero(both > 0.0))
-    return up[:n], down[:n]
+    def anneal(self, weight: float, share: float, per_row: float) -> None:
+        r"""Lower the temperature T, minimising at each the objective less the entropy of labels.
+
+        .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
+
+        Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the
+        entropy a sum or a mean over rows, like the loss. The hard labels stay as they are.
+        """
+        problem, temperature = self.problem, FIRST_TEMPERATURE * weight
+        soft = np.full(len(problem.unlabeled), share)
+        for _ in range(MAX_STAGES):
+            for _ in range(MAX_MOVES):
+                self.solution = problem.solve(soft, weight, self.solution, COARSE_TOL)
+                free = self.solution.value - 0.5 * temperature * per_row * _entropy(soft).sum()
+                self.history.append((temperature, float(free)))
+                if problem.budget.exhausted:
+                    return
+                cost = weight * problem.extra_cost(problem.scores(self.solution))
+                last, soft = soft, share_probabilities(2.0 * cost / per_row, share, temperature)
+                # The mean relative entropy is infinite where `last` excludes what `soft` allows.
+                if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= MIN_CHANGE:
+                    break
+            problem.budget.report(f"temperature {temperature:.2g}", len(soft))
+            if _entropy(soft).mean() <= MAX_HARD_ENTROPY:
+                return
+            temperature /= COOLING
 
 
 def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
@@ -332,35 +319,6 @@ def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
     if len(where) > most:
         where = where[np.argpartition(-values[where], most)[:most]]
     return where[np.argsort(-values[where], kind="stable")]
-
-
-def anneal(problem: PartlyLabeled, run: Run, share: float, weight: float, per_row: float) -> None:
-    r"""Lower the temperature T, minimising at each the objective less the entropy of soft labels.
-
-    .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
-
-    Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the entropy
-    a sum or a mean over rows, like the loss. The run is changed to where it ends, but its labels
-    are not touched.
-    """
-    soft = np.full(len(problem.unlabeled), share)
-    temperature = FIRST_TEMPERATURE * weight
-    for _ in range(MAX_STAGES):
-        for _ in range(MAX_MOVES):
-            run.solution = problem.solve(soft, weight, run.solution, COARSE_TOL)
-            free = run.solution.value - 0.5 * temperature * per_row * _entropy(soft).sum()
-            run.history.append((temperature, float(free)))
-            if problem.budget.exhausted:
-                return
-            cost = weight * problem.preference(problem.scores(run.solution))
-            last, soft = soft, share_probabilities(2.0 * cost / per_row, share, temperature)
-            # The mean relative entropy is infinite where the last labels exclude what these allow.
-            if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= MIN_CHANGE:
-                break
-        problem.budget.report(f"temperature {temperature:.2g}", len(soft))
-        if _entropy(soft).mean() <= MAX_HARD_ENTROPY:
-            return
-        temperature /= COOLING
 
 
 def _entropy(p: Vector) -> Vector:
