@@ -13,10 +13,11 @@ from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Sample, mean_diagonal
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
+    LabelDescent,
     SoftLabelDiscriminant,
-    descend,
 )
-from neverworse.methods.discriminant._supervised import Problem, SemiSupervisedDiscriminant
+from neverworse.methods.discriminant._supervised import SemiSupervisedDiscriminant
+from neverworse.projection import Observer
 
 
 @documented_like(EMDiscriminantAnalysis)
@@ -69,8 +70,13 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     array([0, 1])
     """
 
-    def _move(self, problem: Problem) -> GaussianClasses:
-        start, sample, family = problem.start, problem.sample, problem.sample.family
+    def _move(
+        self,
+        start: GaussianClasses,
+        sample: Sample,
+        observer: Observer | None,  # noqa: ARG002
+    ) -> GaussianClasses:
+        family = sample.family
         shares = sample.known[:, 0] / sample.labeled_weight
         apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
         if family.spherical:
@@ -141,20 +147,17 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     0.776 becomes 0.784
     """
 
-    def _move(self, problem: Problem) -> GaussianClasses:
-        sample, budget = problem.sample, self._budget(problem.observer)
-        objective = partial(labeled_loss, supervised=problem.start, sample=sample)
-        smallest = self.tol * sample.labeled_weight
-        found, gap = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
-        unlabeled = problem.labels.unlabeled
-        self._set_soft_labels(found.labels, unlabeled, budget.n_iter, gap <= smallest)
+    def _move(
+        self, start: GaussianClasses, sample: Sample, observer: Observer | None
+    ) -> GaussianClasses:
+        budget, smallest = self._budget(observer), self.tol * sample.labeled_weight
+        objective = partial(labeled_loss, supervised=start, sample=sample)
+        descent = LabelDescent(objective, sample, lambda gap, _: gap <= smallest, budget)
+        found, gap = descent.run(start)
+        self._set_soft_labels(found.labels, sample, budget.n_iter, gap <= smallest)
         sums = sample.all_sums(found.labels)
         self.log_likelihood_ = -objective(sums)[0]
         return sample.most_likely(sums)
-
-    def _keep(self, problem: Problem) -> None:
-        super()._keep(problem)
-        self.log_likelihood_ = self.supervised_.log_likelihood_
 
 
 def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> tuple[float, Matrix]:

@@ -16,11 +16,10 @@ from neverworse.methods.discriminant._gaussian import (
 )
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
+    LabelDescent,
     SoftLabelDiscriminant,
-    descend,
 )
-from neverworse.methods.discriminant._supervised import Problem
-from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Labels, Reason
+from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Observer, Reason
 from neverworse.rows import blocks
 
 # Fractions of the step from the supervised parameters, tried until one is never worse.
@@ -129,9 +128,10 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     1071
     """
 
-    def _move(self, problem: Problem) -> GaussianClasses:
-        start, sample = problem.start, problem.sample
-        budget = self._budget(problem.observer)
+    def _move(
+        self, start: GaussianClasses, sample: Sample, observer: Observer | None
+    ) -> GaussianClasses:
+        budget, floor = self._budget(observer), rounding_error(start, sample)
 
         def improvement(sums: Matrix) -> tuple[float, Matrix]:
             model = sample.most_likely(sums)
@@ -141,59 +141,41 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         def enough(gap: float, value: float) -> bool:
             return gap <= self.tol * value or value <= floor
 
-        floor = rounding_error(start, sample)
-        found, _ = descend(improvement, problem, enough, budget)
+        found, _ = LabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
         model, proved = _certified(saddle, start, sample)
-        # The descent bounds what any parameters guarantee from above, these do from below.
+        # The descent bounds the guarantee of any parameters from above, the proof from below.
         gap = max(0.0, found.value + proved.worst)
         converged = gap <= max(self.tol * found.value, proved.bound, floor)
         stopped_early = budget.exhausted and not converged
-        self._set_soft_labels(
-            found.labels, problem.labels.unlabeled, budget.n_iter, converged, not stopped_early
-        )
-        self.certificate_ = self._certificate(
-            proved,
-            problem.labels,
-            duality_gap=gap / found.value if found.value > 0.0 else float("inf"),
-            stopped_early=stopped_early,
-        )
-        return self.supervised_._model_ if model is start else model
-
-    def _keep(self, problem: Problem) -> None:
-        super()._keep(problem)
-        proved = contrast(problem.start, problem.start, problem.sample)
-        self.certificate_ = self._certificate(proved, problem.labels)
+        self._set_soft_labels(found.labels, sample, budget.n_iter, converged, not stopped_early)
+        relative_gap = gap / found.value if found.value > 0.0 else float("inf")
+        self.certificate_ = self._certificate(proved, sample, relative_gap, stopped_early)
+        return model
 
     def _certificate(
-        self,
-        proved: Contrast,
-        labels: Labels,
-        *,
-        duality_gap: float = 0.0,
-        stopped_early: bool = False,
+        self, proved: Contrast, sample: Sample, gap: float, stopped_early: bool
     ) -> LikelihoodCertificate:
-        """Put together what was proved, and how."""
-        n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
+        labels, n_unlabeled = sample.labels, int(np.count_nonzero(sample.free))
         reason: Reason = ""
         if not n_unlabeled:
-            reason = "no unlabeled rows"
+            reason, gap = "no unlabeled rows", 0.0
         elif proved.worst == proved.best == 0.0:  # the supervised parameters were kept
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
         several = labels.shape.is_coupled
-        counted = self.soft_labels_[labels.weights_where(labels.unlabeled)[labels.unlabeled] > 0.0]
+        counted = self.soft_labels_[sample.free[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
         return LikelihoodCertificate(
             worst_case=proved.worst + proved.bound,
             best_case=proved.best - proved.bound,
             supervised_loss=proved.baseline,
-            duality_gap=duality_gap,
+            duality_gap=gap,
             converged=self.converged_,
             stopped_early=stopped_early,
             rounding_bound=proved.bound,
-            n_labeled=int(np.count_nonzero(labels.weights_where(~labels.unlabeled))),
+            n_labeled=labels.n_labeled,
             n_unlabeled=n_unlabeled,
             n_zero=n_zero,
             n_one=n_one,

@@ -18,19 +18,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
-from sklearn.utils._param_validation import Interval
 
 from neverworse._budget import Budget
 from neverworse._iterations import accelerated_gradient
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.methods._base import warn_not_converged
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    Constraints,
+    warn_not_converged,
+)
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
@@ -38,7 +41,6 @@ from neverworse.methods.discriminant._gaussian import (
 )
 from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
-    Problem,
     SemiSupervisedDiscriminant,
 )
 from neverworse.projection import Observer, Simplex
@@ -54,45 +56,29 @@ MAX_IDLE_STEPS = 100  # without a smaller value or gap
 Objective = Callable[[Matrix], tuple[float, Matrix]]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
     """Base of discriminant classifiers that find soft labels of unlabeled rows, step by step."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **SemiSupervisedDiscriminant._parameter_constraints,
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "max_time": [Interval(Real, 0, None, closed="left"), None],
-        "verbose": ["verbose"],
+        "max_iter": [*AT_LEAST_ONE, None],
+        "max_time": [*NOT_NEGATIVE, None],
     }
 
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = 10000,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            covariance=covariance, priors=priors, alpha=alpha, missing_label=missing_label
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
+    tol: float = 1e-6
+    max_iter: int | None = 10000
+    max_time: float | None = None
+    verbose: int = 0
 
     def _budget(self, observer: Observer | None) -> Budget:
         return Budget(self.max_iter, self.max_time, observer, "iterations")
 
     def _set_soft_labels(
-        self, soft_labels: Matrix, unlabeled: Mask, n_iter: int, converged: bool, warn: bool = True
+        self, soft_labels: Matrix, sample: Sample, n_iter: int, converged: bool, warn: bool = True
     ) -> None:
-        """Set what was found, for soft labels of shape (n_classes, n_rows)."""
-        found = soft_labels[:, unlabeled]
+        """Set the attributes for soft labels of shape (n_classes, n_rows)."""
+        found = soft_labels[:, sample.labels.unlabeled]
         self.soft_labels_ = np.ascontiguousarray(found[1] if len(found) == 2 else found.T)
         self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
         self.converged_ = converged
@@ -102,11 +88,9 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
                 "max_iter, max_time or tol; if that does not help, rescale the features."
             )
 
-    def _keep(self, problem: Problem) -> None:
-        self._set_soft_labels(problem.posteriors, problem.labels.unlabeled, 1, True)
-
 
 @documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with unlabeled rows, by expectation maximisation.
 
@@ -176,10 +160,11 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     0.924 becomes 0.946
     """
 
-    def _move(self, problem: Problem) -> GaussianClasses:
-        sample, budget = problem.sample, self._budget(problem.observer)
-        n_unlabeled = int(np.count_nonzero(sample.free))
-        model, path = problem.start, [-np.inf]
+    def _move(
+        self, start: GaussianClasses, sample: Sample, observer: Observer | None
+    ) -> GaussianClasses:
+        budget, n_unlabeled = self._budget(observer), int(np.count_nonzero(sample.free))
+        model, path = start, [-np.inf]
         while True:
             scores, sums, likelihood = _expect(model, sample)
             path.append(likelihood)
@@ -188,16 +173,10 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
             if converged or not budget.spend():
                 break
             model = sample.most_likely(sums)
-        self._set_soft_labels(
-            special.softmax(scores, axis=0), problem.labels.unlabeled, budget.n_iter, converged
-        )
+        probabilities = special.softmax(scores, axis=0)
+        self._set_soft_labels(probabilities, sample, budget.n_iter, converged)
         self.log_likelihood_, self.log_likelihoods_ = path[-1], np.array(path[1:])
         return model
-
-    def _keep(self, problem: Problem) -> None:
-        super()._keep(problem)
-        self.log_likelihood_ = self.supervised_.log_likelihood_
-        self.log_likelihoods_ = np.array([self.log_likelihood_])
 
 
 def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, float]:
@@ -214,31 +193,9 @@ def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, flo
     return scores, sample.known + sums, known + float(sample.free @ evidence)
 
 
-def descend(
-    objective: Objective, problem: Problem, enough: Callable[[float, float], bool], budget: Budget
-) -> tuple[Point, float]:
-    """Minimise a smooth function of the class sums, from the supervised probabilities on.
-
-    It ends where ``enough(gap, value)`` says so, or with the budget. Returns the end and its gap.
-    """
-    q, sample = problem.posteriors, problem.sample
-    sums = sample.all_sums(q)
-    start = Point(q, sums, *objective(sums))
-    run = _Run(objective, sample, enough, budget, start)
-    end = accelerated_gradient(
-        start,
-        step=run.step,
-        extrapolate=run.extrapolate,
-        uphill=lambda ahead, new, here: bool(np.vdot(ahead.slopes, new.sums - here.sums) > 0.0),
-        worse=lambda new, here: new.value > here.value + run.rounding,
-        stop=run.stop,
-    )
-    return end, float(sample.free @ _gaps(end.labels, sample.scores(end.slopes)))
-
-
 @dataclass(frozen=True)
 class Point:
-    """Labels with their class sums, and value and derivative there."""
+    """Labels with their class sums, and value and derivative of the objective there."""
 
     labels: Matrix  # (n_classes, n_rows): of labeled rows, anything
     sums: Matrix
@@ -246,8 +203,21 @@ class Point:
     slopes: Matrix
 
 
-class _Run:
-    """The steps of a descent, the curvature that they meet, and whether they make progress."""
+@dataclass(frozen=True)
+class Step:
+    """A projected gradient step."""
+
+    labels: Matrix  # (n_classes, n_rows): after the step
+    change: Matrix  # of the class sums
+    square: float  # weighted sum of squared changes of the labels
+    gap: float  # where the step starts
+
+
+class LabelDescent:
+    """Minimises a smooth function of the class sums, from the supervised probabilities on.
+
+    ``enough(gap, value)`` says where to stop; it also ends with the budget, or without progress.
+    """
 
     def __init__(
         self,
@@ -255,78 +225,87 @@ class _Run:
         sample: Sample,
         enough: Callable[[float, float], bool],
         budget: Budget,
-        start: Point,
     ) -> None:
         self._objective, self._sample = objective, sample
         self._enough, self._budget = enough, budget
         self._n_unlabeled = int(np.count_nonzero(sample.free))
-        # Such that the label that changes most changes by about one.
-        t = sample.scores(start.slopes)[:, sample.free > 0.0]
-        self._curvature = float(np.ptp(t, axis=0).max()) or 1.0
-        self._largest = MAX_TOTAL_GROWTH * self._curvature
         self._gap = self._smallest_gap = self._value = math.inf
         self._idle = 0
-        self.rounding = VALUE_ROUNDING * sample.total
+        self._rounding = VALUE_ROUNDING * sample.total
 
-    def stop(self, here: Point) -> bool:
+    def run(self, supervised: GaussianClasses) -> tuple[Point, float]:
+        """Return the point where the descent ends, and its gap."""
+        sample, labels = self._sample, self._sample.posteriors(supervised)
+        start = self._point(labels, sample.all_sums(labels))
+        # Such that the label that changes most changes by about one.
+        t = sample.scores(start.slopes)[:, sample.free > 0.0]
+        self._curvature = float(np.ptp(t, axis=0).max(initial=0.0)) or 1.0
+        self._max_curvature = MAX_TOTAL_GROWTH * self._curvature
+        end = accelerated_gradient(
+            start,
+            step=self._step,
+            extrapolate=self._extrapolate,
+            uphill=lambda ahead, new, here: bool(np.vdot(ahead.slopes, new.sums - here.sums) > 0.0),
+            worse=lambda new, here: new.value > here.value + self._rounding,
+            stop=self._stop,
+        )
+        return end, self._gradient_step(end).gap
+
+    def _point(self, labels: Matrix, sums: Matrix) -> Point:
+        return Point(labels, sums, *self._objective(sums))
+
+    def _stop(self, here: Point) -> bool:
         """Whether the budget is used up, or steps make no more progress."""
-        progress = here.value < self._value - self.rounding
+        progress = here.value < self._value - self._rounding
         progress = progress or self._gap < 0.9 * self._smallest_gap
         self._value, self._smallest_gap = here.value, min(self._smallest_gap, self._gap)
         self._idle = 0 if progress else self._idle + 1
         return self._budget.exhausted or self._idle > MAX_IDLE_STEPS
 
-    def step(self, ahead: Point) -> Point | None:
+    def _step(self, ahead: Point) -> Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
-        labels, change, square, self._gap = self._heading(ahead)
-        self._budget.report("soft labels", self._n_unlabeled, self._gap, abs(ahead.value))
-        if self._enough(self._gap, ahead.value) or not self._budget.spend():
+        step = self._gradient_step(ahead)
+        self._gap = step.gap
+        self._budget.report("soft labels", self._n_unlabeled, step.gap, abs(ahead.value))
+        if self._enough(step.gap, ahead.value) or not self._budget.spend():
             return None
         while True:
-            sums = ahead.sums + change
-            new = Point(labels, sums, *self._objective(sums))
-            turned = float(np.vdot(new.slopes - ahead.slopes, change))
-            met = turned / square if square > 0.0 else 0.0
+            new = self._point(step.labels, ahead.sums + step.change)
+            turned = float(np.vdot(new.slopes - ahead.slopes, step.change))
+            met = turned / step.square if step.square > 0.0 else 0.0
             # By the values, or by the derivatives where values are too close to be compared.
-            along = float(np.vdot(ahead.slopes, change))
-            bound = ahead.value + along + 0.5 * self._curvature * square
-            if new.value <= bound or met <= self._curvature or self._curvature >= self._largest:
+            along = float(np.vdot(ahead.slopes, step.change))
+            bound = ahead.value + along + 0.5 * self._curvature * step.square
+            if new.value <= bound or self._curvature >= min(self._max_curvature, met):
                 break
             self._curvature *= CURVATURE_GROWTH
-            labels, change, square, _ = self._heading(ahead)
+            step = self._gradient_step(ahead)
         met = max(MAX_CURVATURE_DROP * self._curvature, met)
         self._curvature = min(CURVATURE_DECAY * self._curvature, met)
         return new
 
-    def extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
+    def _extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
         """Return a point ahead of this one; this one itself where that has no likelihood."""
         sums = here.sums + momentum * (here.sums - before.sums)
         if np.any(sums[:, 0] <= 0.0):
             return here
-        labels = here.labels + momentum * (here.labels - before.labels)
         try:
-            return Point(labels, sums, *self._objective(sums))
+            return self._point(here.labels + momentum * (here.labels - before.labels), sums)
         except SingularCovarianceError:
             return here
 
-    def _heading(self, start: Point) -> tuple[Matrix, Matrix, float, float]:
-        """Return the next labels, the change of class sums, the squared one of labels, the gap."""
+    def _gradient_step(self, start: Point) -> Step:
+        """Make a step from a point, in one pass over the rows."""
         free, simplex, q = self._sample.free, Simplex(), start.labels
         gaps, squares, labels = np.empty(len(free)), np.empty(len(free)), np.empty_like(q)
 
         def weigh(t: Matrix, rows: slice) -> Matrix:
             labels[:, rows] = simplex.project(q[:, rows] - t / self._curvature)
             move = labels[:, rows] - q[:, rows]
-            gaps[rows] = _gaps(q[:, rows], t)
+            gaps[rows] = np.sum(q[:, rows] * t, axis=0) - t.min(axis=0)
             squares[rows] = np.sum(move**2, axis=0)
             weights: Matrix = free[rows] * move
             return weights
 
         _, change = self._sample.scores_and_sums(start.slopes, weigh)
-        return labels, change, float(free @ squares), float(free @ gaps)
-
-
-def _gaps(labels: Matrix, scores: Matrix) -> Vector:
-    """Return for every row by how much another label would lower the scores."""
-    gaps: Vector = np.sum(labels * scores, axis=0) - scores.min(axis=0)
-    return gaps
+        return Step(labels, change, float(free @ squares), float(free @ gaps))

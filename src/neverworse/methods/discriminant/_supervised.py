@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
@@ -22,7 +20,13 @@ from neverworse.estimators import (
     explains_conversion,
     known_labels,
 )
-from neverworse.methods._base import LogOddsClassifier
+from neverworse.methods._base import (
+    NOT_NEGATIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    LogOddsClassifier,
+    with_parameters_of,
+)
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
 from neverworse.rows import as_rows, single_threaded_blas
@@ -30,30 +34,23 @@ from neverworse.rows import as_rows, single_threaded_blas
 SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DiscriminantClassifier(LogOddsClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
     # Which rows are read depends on labels and weights, so NaN are looked for beforehand.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         "covariance": [StrOptions({"full", "spherical"})],
         "priors": [None, StrOptions({"uniform"}), "array-like"],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "missing_label": "no_validation",
+        "alpha": NOT_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
+    covariance: str = "full"
+    priors: Any = None
+    alpha: float = 0.0
+    missing_label: Any = "auto"
 
     @explains_conversion
     def predict_joint_log_proba(self, X: Any) -> Matrix:
@@ -96,7 +93,7 @@ class DiscriminantClassifier(LogOddsClassifier):
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
-        """Fit to checked rows, set the attributes of the method, and return what was found."""
+        """Return the classes, and set the attributes that only this method has."""
 
     def _set_model(self, model: GaussianClasses) -> None:
         linear = model.linear
@@ -126,6 +123,7 @@ def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
 
 
 @documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearDiscriminantClassifier(DiscriminantClassifier):
     r"""Linear discriminant analysis on the labeled rows only.
 
@@ -194,14 +192,15 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         observer: Observer | None = None,  # noqa: ARG002
     ) -> GaussianClasses:
         rows, target, weights = training.labeled()
-        weights = np.ones(rows.n_rows) if weights is None else weights
-        sample = Sample.of(rows, target, weights, np.zeros(rows.n_rows, bool), family)
+        labels = Labels(target, np.zeros(rows.n_rows), weights)
+        sample = Sample.of(TrainingRows(rows, labels), family)
         model = sample.most_likely(sample.known).stored()
         self.log_likelihood_ = sample.log_likelihood(model, sample.known)
         return model
 
 
 @documented_like(LinearDiscriminantClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NearestMeanClassifier(LinearDiscriminantClassifier):
     """Nearest mean classifier on the labeled rows only.
 
@@ -234,31 +233,8 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     array(['a', 'b'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": LinearDiscriminantClassifier._parameter_constraints["alpha"],
-        "missing_label": "no_validation",
-    }
-
-    def __init__(self, *, alpha: float = 0.0, missing_label: Any = "auto") -> None:
-        super().__init__(
-            covariance="spherical", priors="uniform", alpha=alpha, missing_label=missing_label
-        )
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a semi-supervised fit starts from."""
-
-    start: GaussianClasses  # the supervised ones, about the centre of the sample
-    sample: Sample  # all rows
-    labels: Labels
-    observer: Observer | None
-
-    @property
-    def posteriors(self) -> Matrix:
-        """Probabilities of the classes by the supervised parameters, (n_classes, n_rows)."""
-        probabilities: Matrix = special.softmax(self.sample.scores(self.start.linear), axis=0)
-        return probabilities
+    covariance: str = field(default="spherical", init=False)
+    priors: Any = field(default="uniform", init=False)
 
 
 class SemiSupervisedDiscriminant(DiscriminantClassifier):
@@ -267,26 +243,19 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
-        shared = ("covariance", "priors", "alpha", "missing_label")
-        supervised = LinearDiscriminantClassifier(**{name: getattr(self, name) for name in shared})
+        supervised = with_parameters_of(self, LinearDiscriminantClassifier)
+        supervised.classes_ = self.classes_
         start = supervised._fit_training(training, family)
         supervised._set_model(start)
-        supervised.classes_ = self.classes_
-        copy_input_checks(self, supervised)
         self.supervised_ = supervised
-        labels = training.labels
-        weights = np.ones(len(labels.width)) if labels.weights is None else labels.weights
-        family = replace(family, space=start.space)
-        sample = Sample.of(training.rows, labels.target, weights, labels.unlabeled, family)
-        problem = Problem(start.about(sample.centre), sample, labels, observer)
-        if not sample.free.any():
-            self._keep(problem)
-            return start
-        return self._move(problem)
+        sample = Sample.of(training, replace(family, space=start.space))
+        baseline = start.about(sample.centre)
+        model = self._move(baseline, sample, observer)
+        # Without unlabeled rows, the very same classes: none that differ by rounding errors.
+        return start if model is baseline or not sample.free.any() else model
 
     @abstractmethod
-    def _move(self, problem: Problem) -> GaussianClasses:
-        """Return the classes that all rows give, and set the attributes of the method."""
-
-    def _keep(self, problem: Problem) -> None:
-        """Set the attributes of the method where no unlabeled row has a weight."""
+    def _move(
+        self, start: GaussianClasses, sample: Sample, observer: Observer | None
+    ) -> GaussianClasses:
+        """Return the classes for all rows, from the supervised ones; set the other attributes."""
