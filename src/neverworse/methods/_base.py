@@ -95,6 +95,11 @@ def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
     return sums
 
 
+# For data classes that are no linear models: Dask would compare their parameters alone, not what
+# was fitted.
+dask_tokenize = LinearClassifier.__dask_tokenize__
+
+
 def with_parameters_of(model: Any, kind: Any) -> Any:
     """Return an unfitted estimator of another kind, which expects the same columns as the model.
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import optimize, special
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._budget import Budget
@@ -22,7 +20,16 @@ from neverworse.estimators import (
     copy_input_checks,
     known_labels,
 )
-from neverworse.methods._base import LogOddsClassifier, warn_not_converged, wide_moments
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    LogOddsClassifier,
+    warn_not_converged,
+    wide_moments,
+)
 from neverworse.projection import (
     Coordinates,
     MatrixFreeCoordinates,
@@ -43,6 +50,7 @@ ZERO = {"ftol": 0.0, "gtol": 0.0}  # of L-BFGS-B, whose own tests are not used
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     r"""Logistic regression with entropy regularization on the unlabeled rows.
 
@@ -123,37 +131,21 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     # Every number is looked at beforehand: with many columns, no Gram matrix would show NaN.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "entropy_weight": [Interval(Real, 0, None, closed="left")],
-        "n_stages": [Interval(Integral, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "missing_label": "no_validation",
-        "verbose": ["verbose"],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
+        "alpha": POSITIVE,
+        "entropy_weight": NOT_NEGATIVE,
+        "n_stages": AT_LEAST_ONE,
     }
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        entropy_weight: float = 1.0,
-        n_stages: int = 10,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.entropy_weight = entropy_weight
-        self.n_stages = n_stages
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
+    alpha: float = field(default=1.0, kw_only=False)
+    entropy_weight: float = 1.0
+    n_stages: int = 10
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    missing_label: Any = "auto"
+    verbose: int = 0
 
     def to_sklearn(self) -> LogisticRegression:
         check_is_fitted(self, "coef_")

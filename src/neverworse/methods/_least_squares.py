@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse._words import documented_like
@@ -25,6 +24,13 @@ from neverworse.estimators import (
     space_of_all,
     stored_weights,
 )
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+)
 from neverworse.projection import EPS, GramCoordinates, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import Rows
 
@@ -34,6 +40,7 @@ MAX_SCORE_ERROR = 1e-10
 
 
 @documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class UpdatedSecondMomentClassifier(IndicatorClassifier):
     r"""Least squares classifier with the second moments of labeled and unlabeled rows.
 
@@ -101,22 +108,12 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     """
 
     _skips_rows: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = (
-        LeastSquaresClassifier._parameter_constraints
-    )
+    _parameter_constraints: ClassVar[Constraints] = LeastSquaresClassifier._parameter_constraints
 
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
+    alpha: float = field(default=0.0, kw_only=False)
+    fit_intercept: bool = True
+    rcond: float | None = None
+    missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label)
@@ -143,6 +140,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
 
 
 @documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     r"""Least squares classifier whose scores change little between neighbours.
 
@@ -200,45 +198,23 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     """
 
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "normalized": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "missing_label": "no_validation",
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         **KERNEL_CONSTRAINTS,
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "gamma": [*POSITIVE, None],
+        "alpha": POSITIVE,
+        "beta": NOT_NEGATIVE,
+        "n_neighbors": AT_LEAST_ONE,
+        "normalized": ["boolean"],
     }
 
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        beta: float = 0.1,
-        *,
-        n_neighbors: int = 10,
-        normalized: bool = False,
-        kernel: Any = "rbf",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-        fit_intercept: bool = True,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.n_neighbors = n_neighbors
-        self.normalized = normalized
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
-        self.fit_intercept = fit_intercept
-        self.missing_label = missing_label
+    alpha: float = field(default=0.01, kw_only=False)
+    beta: float = field(default=0.1, kw_only=False)
+    n_neighbors: int = 10
+    normalized: bool = False
+    kernel: Any = "rbf"
+    fit_intercept: bool = True
+    missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         if self.kernel == "precomputed":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,15 @@ from neverworse.estimators import (
     refuse_chunks,
     split_labels,
 )
-from neverworse.methods._base import LogOddsMixin, check_two_classes, warn_not_converged
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    LogOddsMixin,
+    check_two_classes,
+    dask_tokenize,
+    warn_not_converged,
+)
 from neverworse.methods._null_category_inference import BATCH, Data, Evidence, Process, fit_process
 
 # Left of this, u plus its hazard is computed by a continued fraction with this number of terms;
@@ -36,6 +44,7 @@ TAIL, TERMS = -3.0, 60
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
@@ -135,43 +144,27 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     array([ 0, 30])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         "kernel": [Kernel, None],
         "width": [Interval(Real, 0, 1e6, closed="both")],
         "unlabeled_rates": [tuple, list, np.ndarray, None],
         "optimize": ["boolean"],
-        "max_active": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "missing_label": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        "max_active": AT_LEAST_ONE,
     }
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        width: float = 1.0,
-        unlabeled_rates: Any = None,
-        optimize: bool = True,
-        max_active: int = 200,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        missing_label: Any = "auto",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.unlabeled_rates = unlabeled_rates
-        self.optimize = optimize
-        self.max_active = max_active
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.random_state = random_state
-        self.verbose = verbose
+    kernel: Any = field(default=None, kw_only=False)
+    width: float = 1.0
+    unlabeled_rates: Any = None
+    optimize: bool = True
+    max_active: int = 200
+    tol: float = 1e-6
+    max_iter: int = 1000
+    missing_label: Any = "auto"
+    random_state: Any = None
+    verbose: int = 0
+
+    __dask_tokenize__ = dask_tokenize
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from numbers import Integral
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from neverworse._budget import Budget
@@ -31,7 +31,12 @@ from neverworse.estimators import (
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._base import warn_not_converged
+from neverworse.methods._base import (
+    SHARED_CONSTRAINTS,
+    Constraints,
+    dask_tokenize,
+    warn_not_converged,
+)
 from neverworse.methods._least_squares import WhitenedTrainer, loses_digits
 from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import GramCoordinates, Labels, Observer, TrainingRows, Weights, whiten
@@ -41,6 +46,7 @@ SETTLED = 1e-6  # soft labels that move by less have converged
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
@@ -138,27 +144,19 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     'converged'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         **DelegatingClassifier._parameter_constraints,
         "labels": [StrOptions({"hard", "soft"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        labels: str = "hard",
-        max_iter: int = 100,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.labels = labels
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
+    estimator: Any = field(default=None, kw_only=False)
+    labels: str = "hard"
+    max_iter: int = 100
+    missing_label: Any = "auto"
+    verbose: int = 0
+
+    __dask_tokenize__ = dask_tokenize
 
     @documented_like(SupervisedClassifier.fit)
     @explains_conversion

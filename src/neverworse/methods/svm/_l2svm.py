@@ -118,28 +118,24 @@ class L2SVMClassifier(SVMClassifier):
         + \frac{1}{2} \sum_i s_i \max(0, 1 - y_i (x_i \cdot w + b))^2
 
     with ``scaling="sum"``; with ``scaling="mean"`` the second term is divided by
-    :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term is
-    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`. With more than two classes, one such problem
-    is solved for each class against the rest.
+    :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term includes :math:`b^2`. More
+    than two classes are solved one against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
     and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin, with
-    the Gram matrix of these rows, or by conjugate gradients where there are many columns. The
-    penalty depends on the scales of the columns. There is no `predict_proba`: fit scikit-learn's
-    `CalibratedClassifierCV` to the labeled rows for calibrated probabilities.
+    their Gram matrix, or by conjugate gradients where there are many columns. There is no
+    `predict_proba`: fit scikit-learn's `CalibratedClassifierCV` to the labeled rows instead.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Penalty of the weights, positive. With ``scaling="sum"`` it is 1 / (2 C) in terms of
-        scikit-learn's `LinearSVC`.
+        Penalty of the weights. With ``scaling="sum"``, 1 / (2 C) of scikit-learn's `LinearSVC`.
     scaling : {"sum", "mean"}, default="sum"
         Whether the loss is the sum over rows (as in SVMlin's supervised SVM), or the mean.
     fit_intercept : bool, default=True
         Whether to fit b.
     penalise_intercept : bool, default=False
-        Whether the penalty includes b. True, with ``scaling="sum"``: the objective of SVMlin, and
-        of `LinearSVC`.
+        Whether the penalty includes b. With ``scaling="sum"``, as in SVMlin and `LinearSVC`.
     tol : float, default=1e-12
         Stop when a Newton step is expected to lower the objective by less than this fraction.
     max_iter : int, default=1000
@@ -148,24 +144,18 @@ class L2SVMClassifier(SVMClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         The weights w.
     intercept_ : array of shape (1,) or (n_classes,)
-        b, zero without intercept.
+        b.
     objective_ : float, or array of shape (n_classes,)
-        The minimum that was found.
+        The minimum.
     n_iter_ : int
         Number of Newton steps; of several classes, the largest.
     converged_ : bool
         Whether `tol` was reached, for all classes.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    TransductiveSVMClassifier : Uses unlabeled rows.
-    sklearn.svm.LinearSVC : The same objective with a penalised intercept, another solver.
 
     References
     ----------
@@ -193,7 +183,7 @@ class L2SVMClassifier(SVMClassifier):
         solutions, n_iter = [], 0
         for target in labels.target[:, used]:
             budget = Budget(self.max_iter, None, observer)
-            loss = Objective(design, weights * target, weights * (1.0 - target))
+            loss = Objective.of(design, weights, target)
             solutions.append(minimise(loss, copy(system), budget, self.tol, stage="Newton step"))
             n_iter = max(n_iter, budget.n_iter)
         self._set_weights(design.weights(np.array([found.parameters for found in solutions])))
@@ -241,11 +231,9 @@ class PartlyLabeled:
 
     def _divided(self, labels: Vector, weight: float) -> Objective:
         """Return the objective divided by v, so that the unlabeled rows keep their weights."""
-        design = self.labeled.design
-        positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
-        positive[self.unlabeled] = self.costs * labels
-        negative[self.unlabeled] = self.costs * (1.0 - labels)
-        return Objective(replace(design, penalty=design.penalty / weight), positive, negative)
+        design, costs = self.labeled.design, self.labeled.costs / weight
+        costs[:, self.unlabeled] = self.costs * np.stack([labels, 1.0 - labels])
+        return Objective(replace(design, penalty=design.penalty / weight), costs)
 
     def scores(self, solution: Solution) -> Vector:
         return solution.scores[self.unlabeled]
@@ -311,7 +299,7 @@ class SemiSupervisedSVM(SVMClassifier):
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
         full[unlabeled] = costs
         design, system = self._prepare(with_weight(rows, used), full)
-        labeled = Objective(design, weights * target, weights * (1.0 - target))
+        labeled = Objective.of(design, weights, target)
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
         where = np.flatnonzero(unlabeled)

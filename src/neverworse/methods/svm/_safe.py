@@ -31,9 +31,9 @@ MIN_GAIN, SEARCH_TOL = 1e-4, 1e-3
 class SafeSVMClassifier(SemiSupervisedSVM):
     r"""Safe semi-supervised support vector classifier (S4VM): the worst case over separators.
 
-    There are many separators of low density that a transductive SVM might find. Here several
-    of them are found, and the labels :math:`y` of the unlabeled rows are chosen such that they gain
-    as much as possible on the supervised SVM, whichever separator :math:`y^t` is right:
+    There are many low-density separators that a transductive SVM might find. Several of them are
+    found here, and the labels :math:`y` of the unlabeled rows are those that gain most over the
+    supervised SVM, whichever separator :math:`y^t` is right:
 
     .. math:: \max_{y} \min_t \; \text{gain}(y, y^t) - \lambda\, \text{loss}(y, y^t)
 
@@ -46,12 +46,9 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     3. The labels are found by linear programming, and rounded. Where they gain nothing in the
        worst case, the supervised labels are kept.
 
-    For other rows, an SVM is trained on all rows with these labels; where the supervised labels are
-    kept, it is the supervised SVM. Training takes about as long as `n_samples` trainings of a
-    `TransductiveSVMClassifier` at its full weight.
-
-    The choice is safe if one of the separators is right. If none is, the classifier may be worse
-    than its supervised counterpart: `ProjectedLeastSquaresClassifier` guarantees more.
+    Predictions are those of an SVM trained on all rows with these labels, or of the supervised SVM
+    where its labels are kept. The choice is safe if one of the separators is right. If none is, the
+    classifier may be worse than its supervised counterpart.
 
     Parameters
     ----------
@@ -59,10 +56,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     max_iter : int, default=100000
         Maximum number of Newton steps, in total.
     {missing_label, verbose}
-    unlabeled_weight : float, default=1.0
-        The weight of the unlabeled rows, as in `TransductiveSVMClassifier`.
-    positive_fraction : float or None, default=None
-        The share of unlabeled rows of the second class. None: the share among the labeled rows.
+    {unlabeled_weight, positive_fraction}
     fraction_tolerance : float, default=0.05
         How far the share of positive rows of a separator may deviate from it.
     n_samples : int, default=100
@@ -76,16 +70,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
     Attributes
     ----------
-    {classes_}
-    coef_ : array of shape (1, n_features)
-        Weights of the SVM for other rows.
-    intercept_ : array of shape (1,)
-        Its intercept, zero without one.
+    {classes_, coef_, intercept_}
     labels_ : array of shape (n_unlabeled,)
-        The chosen classes of the unlabeled rows, in their order.
+        The chosen classes of the unlabeled rows.
     candidates_ : array of shape (n_candidates, n_unlabeled)
-        Classes of the unlabeled rows by the separators that were kept, the one with the smallest
-        objective first.
+        Classes of the unlabeled rows by the separators that were kept, by increasing objective.
     candidate_objectives_ : array of shape (n_candidates,)
         Their objectives.
     worst_case_improvement_ : float
@@ -94,11 +83,6 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     converged_ : bool
         Whether all separators were found, and the last SVM has converged.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    TransductiveSVMClassifier : Finds one such separator.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
     ----------
@@ -186,9 +170,8 @@ def sample_separators(
 ) -> tuple[AnyArray, Vector]:
     """Find local minima of the transductive objective, with shares of positive rows in a range.
 
-    Each starts with random labels, and trains the SVM and labels the rows by their scores in
-    turns; the first one starts with the labels of the supervised SVM instead. Returns which
-    unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
+    The first one starts with the labels of the supervised SVM, all others with random ones. Returns
+    which unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
     """
     labels, objectives = [], []
     scores = problem.scores(problem.start)

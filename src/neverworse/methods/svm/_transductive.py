@@ -47,20 +47,17 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
         + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
 
-    with :math:`f(x) = x \cdot w + b`. The first class in sorted order is coded -1, the second
-    (positive) one +1. S is the sum of the weights s of the labeled and :math:`S_u` that of the
-    unlabeled rows with ``scaling="mean"``; both are 1 with ``scaling="sum"``. With
-    ``penalise_intercept=True`` the first term is
-    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`.
+    with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S is
+    the sum of the weights s of the labeled and :math:`S_u` that of the unlabeled rows with
+    ``scaling="mean"``; both are 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
+    ``penalise_intercept=True``.
 
-    The classes are assumed to be clusters: their boundary lies where there are few rows. If they
-    are not, the classifier may be much worse than its supervised counterpart, without any sign of
-    it. There are many local minima, and one of them is found by
+    The classes are assumed to be clusters. If they are not, the classifier may be much worse than
+    its supervised counterpart. There are many local minima; one of them is found by
 
-    - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
-      1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive and a
-      negative row within the margin exchange their labels, as long as this lowers the loss. This
-      is the multi-switch variant in SVMlin.
+    - "switching", as in SVMlin: the supervised SVM labels the unlabeled rows. Then their weight v
+      grows from 1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive
+      and a negative row within the margin exchange labels, as long as this lowers the loss.
     - "annealing": labels are probabilities :math:`p_j`, and :math:`\frac{T}{2 n_u} \sum_j H(p_j)`
       is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. The
       temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
@@ -72,7 +69,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     Parameters
     ----------
     alpha : float, default=0.1
-        Penalty of the weights, positive.
+        Penalty of the weights.
     scaling : {"mean", "sum"}, default="mean"
         Whether the losses are means over rows, or sums.
     {fit_intercept, penalise_intercept, tol}
@@ -97,35 +94,23 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The classes in sorted order.
-    coef_ : array of shape (1, n_features)
-        The weights w.
-    intercept_ : array of shape (1,)
-        b, zero without intercept.
+    {classes_, coef_, intercept_}
     labels_ : array of shape (n_unlabeled,)
-        Classes of the unlabeled rows, in their order. (The score of a row may be on the other side,
-        because of the share.)
+        Classes of the unlabeled rows, with the given share; predictions for them may differ.
     objective_ : float
-        The local minimum that was found.
+        The local minimum.
     history_ : array of shape (n_trainings, 2)
         The weight of the unlabeled rows (or the temperature) and the objective after each training
         with it. Where the first is the same, the second never increases.
     n_switches_ : int
         Pairs of rows that exchanged their labels.
     supervised_ : L2SVMClassifier
-        The supervised counterpart, with the same penalty and scaling.
+        The supervised baseline, with the same parameters.
     n_iter_ : int
         Number of Newton steps, in total.
     converged_ : bool
-        Whether the last SVM was trained to the end, and no switch of labels improves it.
+        Whether the last SVM has converged, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
     ----------
@@ -207,8 +192,7 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
 def label_like_svmlin(scores: Vector, share: float) -> Mask:
     """Return which rows are positive: those above the ⌊(1 - share) n⌋-th smallest score.
 
-    As in SVMlin: rows with the same score as that one are negative; and the number is rounded down
-    after it was computed in floating point, where (1 - 0.9) · 10 is less than 1.
+    As in SVMlin, ties with that score are negative, and (1 - 0.9) · 10 is rounded down to 0.
     """
     n_negative = int((1.0 - share) * len(scores))
     if not n_negative:
