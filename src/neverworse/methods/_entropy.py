@@ -40,13 +40,9 @@ from neverworse.projection import (
 )
 from neverworse.rows import Rows, single_threaded_blas
 
-# Stages before the last one only have to lead to its start.
-COARSE = 1e-3
-# With more columns, no n_columns × n_columns matrix is made: each column is only scaled.
-MANY_COLUMNS = 2000
-# The second derivative of the log loss is at most this much times the weighted Gram matrix.
-CURVATURE = 0.25
-ZERO = {"ftol": 0.0, "gtol": 0.0}  # of L-BFGS-B, whose own tests are not used
+COARSE_TOL = 1e-3  # of stages before the last one
+MANY_COLUMNS = 2000  # from which on columns are only scaled: there is no Gram matrix
+CURVATURE = 0.25  # bounds the second derivative of the log loss, times the Gram matrix
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -60,26 +56,23 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
               + \frac{\alpha}{2} \lVert w \rVert^2 ,
               \qquad H(p) = - \sum_k p_k \log p_k ,
 
-    with the probabilities of logistic regression: one function :math:`w \cdot x + b` for two
-    classes, and one for each class in a softmax for more. The entropy is small where predictions
-    are confident, so the boundary moves to where unlabeled rows are few. That helps if the classes
-    are separated by such a region, and hurts if they are not.
+    with the probabilities of logistic regression. The entropy is small where predictions are
+    confident, so the boundary moves to where unlabeled rows are few. That helps if the classes are
+    separated by such a region, and hurts if they are not.
 
     J has local minima. Descent starts from logistic regression on the labeled rows, and λ grows to
-    its final value in stages, each of which starts where the last one ended. Nothing is guaranteed;
-    `neverworse.audit` says what the result may cost.
+    its final value in stages, each of which starts where the last one ended.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Ridge penalty, the inverse of `C` in scikit-learn's `LogisticRegression`: not scaled by the
-        number of rows, and not applied to the intercept. It has to be positive: without it, the
+        Ridge penalty, 1 / C of scikit-learn's `LogisticRegression`. Positive: without it, the
         entropy vanishes as the weights grow without bound.
     entropy_weight : float, default=1.0
-        λ, how much an unlabeled row counts beside a labeled one. 0: logistic regression on the
+        λ, the weight of an unlabeled row relative to a labeled one. 0: logistic regression on the
         labeled rows only.
     n_stages : int, default=10
-        λ is doubled from stage to stage, and reaches `entropy_weight` in the last of them.
+        λ is doubled from stage to stage, and reaches `entropy_weight` in the last one.
     {fit_intercept}
     tol : float, default=1e-6
         Stop when the norm of the gradient is at most `tol` times the square root of 2J, in
@@ -90,8 +83,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         The weights w.
     intercept_ : array of shape (1,) or (n_classes,)
@@ -101,8 +93,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     objective_ : float
         J at the solution.
     objective_paths_ : list of arrays
-        J after every iteration, of the fit to the labeled rows and of every stage. Within each, it
-        never increases.
+        J after every iteration, for the labeled rows and for every stage. It never increases.
     n_iter_ : int
         Iterations of L-BFGS in all stages.
     converged_ : bool
@@ -129,7 +120,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     0.983 instead of 0.960
     """
 
-    # Every number is looked at beforehand: with many columns, no Gram matrix would show NaN.
+    # With many columns, there is no Gram matrix to show NaN.
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **SHARED_CONSTRAINTS,
@@ -197,7 +188,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         for entropy_weight in schedule:
             if budget.exhausted:
                 break
-            tol = self.tol if entropy_weight == schedule[-1] else max(self.tol, COARSE)
+            tol = self.tol if entropy_weight == schedule[-1] else max(self.tol, COARSE_TOL)
             descents.append(descend(objective, weights, entropy_weight, tol, self.max_iter))
             weights = descents[-1].weights
             budget.n_iter += descents[-1].n_iter
@@ -238,11 +229,9 @@ class EntropyObjective:
     """J, penalised log loss of labeled rows plus weighted entropy of unlabeled rows."""
 
     coordinates: Coordinates
-    # (1, n_rows) for two classes, 0 or 1, or one-hot; anything finite where unlabeled
-    target: Matrix
-    # labeled, unlabeled: (n_rows,): weights of the rows in the log loss and in the entropy
-    labeled: Vector
-    unlabeled: Vector
+    target: Matrix  # (1, n_rows) for two classes, 0 or 1, or one-hot; finite where unlabeled
+    labeled: Vector  # (n_rows,): weights in the log loss
+    unlabeled: Vector  # (n_rows,): weights in the entropy
     alpha: float
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
@@ -309,13 +298,14 @@ def descend(
     def converged() -> bool:
         return bool(np.linalg.norm(last[1]) <= tol * np.sqrt(2.0 * last[0]))
 
-    def note(_: Vector) -> None:
+    def after_iteration(_: Vector) -> None:
         path.append(last[0])
         if converged() or len(path) > max_iter:
             raise StopIteration
 
     value_and_gradient(at.ravel())
     path.append(last[0])
+    limits = {"maxiter": max_iter, "maxfun": 100 * max_iter, "ftol": 0.0, "gtol": 0.0}
     # The line search may give up where another start from the same point would not.
     while not converged() and len(path) <= max_iter:
         before = path[-1]
@@ -324,8 +314,8 @@ def descend(
             at.ravel(),
             jac=True,
             method="L-BFGS-B",
-            callback=note,
-            options={"maxiter": max_iter, "maxfun": 100 * max_iter, "maxcor": 20, **ZERO},
+            callback=after_iteration,
+            options={"maxcor": 20, **limits},
         ).x
         value_and_gradient(at)
         if path[-1] >= before:

@@ -24,28 +24,28 @@ from neverworse.projection import Observer
 class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     r"""Linear discriminant analysis whose total mean and covariance are those of all rows.
 
-    The parameters of linear discriminant analysis are tied to moments that no label has an
-    influence on: the mean m and the covariance T of all rows,
+    Class means and covariance are tied to the mean m and the covariance T of all rows, which do not
+    depend on labels,
 
     .. math:: \sum_k p_k \mu_k = m , \qquad
               \Sigma + \sum_k p_k (\mu_k - m) (\mu_k - m)' = T ,
 
-    with :math:`p_k` the shares of the classes. The supervised parameters satisfy this for the mean
-    :math:`m_l` and the covariance :math:`T_l` of the labeled rows. They are moved by the map
+    with :math:`p_k` the shares of the classes among the labeled rows. The supervised parameters
+    satisfy this for the mean :math:`m_l` and the covariance :math:`T_l` of the labeled rows. They
+    are moved by the map
 
-    .. math:: x \mapsto A (x - m_l) + m , \qquad A T_l A' = T ,
+    .. math:: x \mapsto A (x - m_l) + m , \qquad A = (T T_l^{-1})^{1/2} ,
 
-    so that they satisfy it for all rows. Of the matrices A it is :math:`(T T_l^{-1})^{1/2}`, for
-    which predictions do not depend on the units of the columns, or on any other linear map of them.
-    Both T and :math:`T_l` include the penalty α, and the shares :math:`p_k` are those of the
-    labeled rows, whatever `priors`. Nothing is guaranteed: unlabeled rows from another
-    distribution, or with other shares of classes, move the boundary in a wrong direction.
+    so that they satisfy it for all rows, because :math:`A T_l A' = T`; predictions do not depend on
+    the units of the columns. Both T and :math:`T_l` include the penalty α. Nothing is guaranteed:
+    unlabeled rows from another distribution, or with other shares of classes, move the boundary in
+    a wrong direction.
 
     Parameters
     ----------
     covariance : {"full", "spherical"}, default="full"
-        With "spherical" the means are shifted by :math:`m - m_l`, and that is all. Together with
-        ``priors="uniform"`` this is the constrained nearest mean classifier of Loog (2010).
+        "spherical": the means are shifted by :math:`m - m_l`. Together with ``priors="uniform"``,
+        this is the constrained nearest mean classifier of Loog (2010).
     {priors, alpha, missing_label}
 
     Attributes
@@ -107,9 +107,9 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
               \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
               - \frac{\alpha}{2} \sum_{i \text{ labeled}} s_i \operatorname{tr} \Sigma(q)^{-1} .
 
-    The constraints that `MomentConstrainedDiscriminantAnalysis` spells out are implied here. The
-    objective is not concave; projected gradients, from the supervised probabilities on, lead to a
-    point that satisfies the Karush-Kuhn-Tucker conditions. Nothing is guaranteed.
+    The constraints of `MomentConstrainedDiscriminantAnalysis` are implied. The objective is not
+    concave; projected gradients, from the supervised probabilities on, lead to a point that
+    satisfies the Karush-Kuhn-Tucker conditions. Nothing is guaranteed.
 
     Parameters
     ----------
@@ -125,8 +125,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         The soft labels q, as the share of the second of two classes, or of every class.
     log_likelihood_ : float
-        The objective: the penalised log-likelihood of the labeled rows. At most that of the
-        supervised classifier, which maximises it without constraints.
+        The objective. At most that of the supervised classifier, which has no constraints.
     {n_iter_, converged_, n_features_in_, feature_names_in_}
 
     References

@@ -30,12 +30,9 @@ STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 class LikelihoodCertificate(Certificate):
     """What is proved about the likelihood of a classifier against its supervised baseline.
 
-    A `Certificate` whose losses are negative log-likelihoods: sums of -log p(x, k) over the rows x
-    with their classes k (weighted, and penalised if there is a penalty). All attributes mean the
-    same, and `distance` is "likelihood".
-
-    `duality_gap` is how much more the worst case could be improved at most, relative to the
-    improvement.
+    A `Certificate` whose losses are negative log-likelihoods, weighted and penalised. `distance` is
+    "likelihood", and `duality_gap` how much more the worst case could be improved at most, relative
+    to the improvement.
 
     Examples
     --------
@@ -86,9 +83,8 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     on all training rows as the supervised ones. The attribute `certificate_` says by how much, for
     these rows. It is a statement about likelihood: predictions can become worse.
 
-    For given soft labels the best θ is that of linear discriminant analysis with these labels. What
-    it achieves is a convex function of q, whose minimum is found by projected gradients; minimum
-    and θ make up the saddle point.
+    For given soft labels the best θ is that of linear discriminant analysis with these labels, and
+    its improvement a convex function of q, whose minimum is found by projected gradients.
 
     Parameters
     ----------
@@ -190,21 +186,16 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
 @dataclass(frozen=True)
 class Contrast:
-    r"""Extremes of the loss of classes less the loss of others, over all labelings.
+    """Extremes of the loss of a model less that of a baseline, over all labelings.
 
-    The loss is the penalised negative log-likelihood of all rows,
-
-    .. math:: -\sum_j s_j \sum_k q_{jk} \log p(x_j, k)
-              + \tfrac{\alpha}2 N \operatorname{tr} \Sigma^{-1} ,
-
-    linear in every unknown soft label :math:`q_j`. So are differences of losses, and their extremes
-    are sums of the largest and the smallest term of each row.
+    The loss, the penalised negative log-likelihood of all rows, is linear in every soft label, so
+    that extremes of differences are sums of the largest or the smallest term of each row.
     """
 
     worst: float  # largest and smallest difference, as computed
     best: float
     bound: float  # of the rounding errors of `worst` and `best`
-    baseline: tuple[float, float]  # range of the loss of the others, rounded outwards
+    baseline: tuple[float, float]  # range of the loss of the baseline, rounded outwards
 
     @property
     def is_never_worse(self) -> bool:
@@ -217,8 +208,8 @@ def _certified(
 ) -> tuple[GaussianClasses, Contrast]:
     """Return classes that are never worse than the supervised ones, and the proof.
 
-    The worst case is convex on the way from the supervised classes, and zero there: if the saddle
-    point was not reached, a part of the way may still be an improvement.
+    The worst case is convex along the path from the supervised classes, where it is zero: if the
+    saddle point was not reached, a part of the path may still be an improvement.
     """
     for part in STEP_FRACTIONS:
         try:
@@ -232,7 +223,7 @@ def _certified(
 
 
 def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) -> Contrast:
-    """Compare classes with a baseline, both about the centre of the sample."""
+    """Compare a model with a baseline, both about the centre of the sample."""
     scores, shared = sample.scores(baseline.linear), sample.shared(baseline)
     known, error = sample.log_likelihood(baseline, sample.known), rounding_error(baseline, sample)
     lowest = -known - _total(sample.free, scores.max(axis=0)) - error
@@ -259,11 +250,10 @@ def _total(weights: Vector, terms: Vector) -> float:
 def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     """Return a bound of the rounding errors in the loss of the model, for any labeling.
 
-    Factoring a covariance of d columns is exact for one that is off by (d + 4) ε, relative to the
-    variances. This changes quadratic forms of the precision by up to d times its norm, relative to
-    themselves, and the logarithm of the determinant by as much. Sums have errors of SUMMATION ε,
-    relative to the sizes of all terms. Scores, and means that are stored as measured from zero,
-    have errors relative to the distance of the centre from zero.
+    The factor of a covariance of d columns is exact for one that is off by (d + 4) ε, relative to
+    the variances. This changes quadratic forms of the precision by up to d times its norm, and the
+    logarithm of the determinant by as much. Sums have errors of SUMMATION ε, relative to the sizes
+    of their terms; scores and stored means, relative to the distance of the centre from zero.
     """
     precision, total, d = model.precision, sample.total, len(sample.offset)
     root, sizes, means = math.sqrt(total), np.abs(precision.matrix), np.abs(model.means)

@@ -1,21 +1,19 @@
 """Gaussian classes with a common covariance: parameters, scores, densities and likelihood.
 
-With rows measured from a centre c and the precision P = Σ⁻¹, the logarithm of the joint density of
-a row x and the class k is
+With rows measured from a centre c and the precision P = Σ⁻¹, the joint density of a row x and the
+class k is
 
     log p(x, k) = β_k + h_k·(x - c) - ½ (x - c)'P(x - c) + const ,
     h_k = P μ_k ,   β_k = log π_k - ½ μ_k'P μ_k ,
 
-linear in x apart from a term that all classes share. So everything that compares classes needs only
-linear scores, and sums of the shared term need only the scatter matrix of the rows.
+linear in x apart from a term that all classes share, whose sum needs only the scatter matrix.
 
 Directions in which rows do not vary within their classes are left out, as in scikit-learn's
 `LinearDiscriminantAnalysis`: the density is that of the coordinates of the rows in all others.
 
 *Class sums* are arrays of shape (n_classes, 1 + n_columns): for each class the weight of its rows,
-and the weighted sum of these rows measured from their common centre. A soft label counts for every
-class by its share. Together with the scatter matrix of all rows, on which labels have no influence,
-they are all that maximum likelihood depends on.
+and the weighted sum of these rows, measured from the centre of all; a soft label counts for every
+class by its share. Maximum likelihood depends on them and on the scatter matrix of all rows only.
 """
 
 from __future__ import annotations
@@ -203,16 +201,14 @@ def mean_diagonal(matrix: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Family:
-    r"""Which Gaussian classes are looked for, and by which penalised likelihood.
+    r"""Which Gaussian classes are fitted, by which penalised log-likelihood.
 
-    For class sums with the weights :math:`n_k`, the total N and the scatter matrix W within the
-    classes, it is
+    For classes of weights :math:`n_k`, their total N, and the scatter W within classes, it is
 
     .. math:: \sum_k n_k \log \pi_k - \tfrac N2 \log \det (2 \pi \Sigma)
               - \tfrac12 \operatorname{tr} \Sigma^{-1} (W + N \alpha I) ,
 
-    largest for the class means, the shares of the classes and Σ = W/N + αI (or, of matrices that
-    are a multiple of the identity, for the mean of its diagonal).
+    largest for Σ = W/N + αI (or the mean of its diagonal, if Σ is spherical).
     """
 
     spherical: bool  # whether Σ is a multiple of the identity

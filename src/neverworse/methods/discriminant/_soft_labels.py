@@ -1,13 +1,10 @@
 r"""Soft labels of unlabeled rows, by expectation maximisation or by projected gradients.
 
 The soft labels :math:`q_j` of the rows lie in the simplex, and enter the class sums z linearly,
-
-.. math:: z(q) = z_0 + \sum_j s_j \, q_j \otimes (1, x_j - c) ,
-
-so that the derivative of f(z(q)) with respect to :math:`q_{jk}` is :math:`s_j` times a linear score
-:math:`t_{jk}` of the row. A step goes from labels :math:`\bar q` to the points of the simplex that
-are nearest to :math:`\bar q_j - t_j / L`, where L bounds the curvature of f and adapts to it. One
-pass over the rows gives the scores and the change of z; everything else is done without the rows.
+:math:`z(q) = z_0 + \sum_j s_j \, q_j \otimes (1, x_j - c)`, so that the derivative of f(z(q)) with
+respect to :math:`q_{jk}` is :math:`s_j` times a linear score :math:`t_{jk}` of the row. A step goes
+from labels :math:`\bar q` to the points of the simplex nearest to :math:`\bar q_j - t_j / L`, where
+L bounds the curvature of f and adapts to it. It takes one pass over the rows.
 
 For a convex f, the *gap* :math:`\sum_j s_j (q_j \cdot t_j - \min_k t_{jk})` bounds how far f is
 above its minimum; where it is zero, the Karush-Kuhn-Tucker conditions hold.
@@ -104,12 +101,10 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
               - \frac{\alpha}{2} N \operatorname{tr} \Sigma^{-1} ,
 
     with N the sum of all weights s. Every step replaces the missing labels by the probabilities of
-    the classes, and the parameters by those of maximum likelihood for these soft labels. The
-    likelihood never decreases, and converges to a local maximum.
+    the classes, and the parameters by those of maximum likelihood for these soft labels.
 
-    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outweigh the
-    labels, and the classifier can become much worse than the supervised one. A smaller
-    `sample_weight` of unlabeled rows limits their influence (Nigam et al. 2000).
+    Nothing is guaranteed: where the classes are not Gaussian, the classifier can become much worse
+    than the supervised one. A smaller `sample_weight` of unlabeled rows limits their influence.
 
     Parameters
     ----------
@@ -139,10 +134,6 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM
     algorithm", Journal of the Royal Statistical Society B 39 (1977), 1-38.
-
-    G. J. McLachlan, "Estimating the linear discriminant function from initial samples containing a
-    small number of unclassified observations", Journal of the American Statistical Association 72
-    (1977), 403-406.
 
     K. Nigam, A. K. McCallum, S. Thrun and T. Mitchell, "Text classification from labeled and
     unlabeled documents using EM", Machine Learning 39 (2000), 103-134.

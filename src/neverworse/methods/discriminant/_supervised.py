@@ -56,8 +56,7 @@ class DiscriminantClassifier(LogOddsClassifier):
     def predict_joint_log_proba(self, X: Any) -> Matrix:
         """Return the logarithms of the joint densities of rows and classes.
 
-        Where `rank_` is smaller than the number of columns, they are densities of the coordinates
-        of the rows in a subspace.
+        If `rank_` is smaller than n_features, these are densities in a subspace.
 
         Parameters
         ----------
@@ -134,10 +133,8 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
               - \frac{\alpha}{2} \sum_i s_i \operatorname{tr} \Sigma^{-1}
 
     is largest for the class means, the shares of the classes, and Σ the scatter within the classes
-    divided by :math:`\sum_i s_i`, plus :math:`\alpha I`. Without a penalty this is what
-    scikit-learn's `LinearDiscriminantAnalysis` computes with ``solver="lsqr"`` or "eigen";
-    `to_sklearn` gives a plain one. Unlabeled rows are ignored: this is the supervised counterpart
-    of the other discriminant classifiers.
+    divided by :math:`\sum_i s_i`, plus :math:`\alpha I`. Without a penalty this is scikit-learn's
+    `LinearDiscriminantAnalysis` with ``solver="lsqr"``. Unlabeled rows are ignored.
 
     Parameters
     ----------
@@ -146,15 +143,14 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     priors : None, "uniform" or array-like of shape (n_classes,), default=None
         Probabilities of the classes in sorted order: estimated, all equal, or these.
     alpha : float, default=0.0
-        Added to all variances, in their units: scale the columns first. Needed where labeled rows
-        are few. Without a penalty, directions in which these do not vary within their classes are
-        left out, for unlabeled rows too; `rank_` says how many remain (at least one, or an error).
+        Added to all variances, in their units: scale the columns first. Without it, directions in
+        which labeled rows do not vary within their classes are left out; `rank_` says how many
+        remain.
     {missing_label}
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Weights of the scores: log odds of the second of two classes, or one score for each.
     intercept_ : array of shape (1,) or (n_classes,)
@@ -170,11 +166,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     log_likelihood_ : float
         Penalised log-likelihood of the labeled rows.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    NearestMeanClassifier : With a spherical covariance and equal priors.
-    ContrastivePessimisticDiscriminantAnalysis : Uses unlabeled rows, and is never less likely.
 
     Examples
     --------
@@ -205,8 +196,7 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     """Nearest mean classifier on the labeled rows only.
 
     `LinearDiscriminantClassifier` with a spherical covariance and equal priors: the class of a row
-    is that of the nearest class mean, as in scikit-learn's `NearestCentroid`. In addition it has
-    row weights, probabilities and a likelihood.
+    is that of the nearest class mean, as in scikit-learn's `NearestCentroid`.
 
     Parameters
     ----------
@@ -218,11 +208,6 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     ----------
     {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, log_likelihood_}
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    MomentConstrainedDiscriminantAnalysis : With ``covariance="spherical"`` and
-        ``priors="uniform"``, the same with shifted means.
 
     Examples
     --------
