@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
+from neverworse._budget import Budget
 from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Sample, mean_diagonal
@@ -17,7 +18,6 @@ from neverworse.methods.discriminant._soft_labels import (
     SoftLabelDiscriminant,
 )
 from neverworse.methods.discriminant._supervised import SemiSupervisedDiscriminant
-from neverworse.projection import Observer
 
 
 @documented_like(EMDiscriminantAnalysis)
@@ -70,12 +70,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     array([0, 1])
     """
 
-    def _move(
-        self,
-        start: GaussianClasses,
-        sample: Sample,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> GaussianClasses:
+    def _move(self, start: GaussianClasses, sample: Sample, _: Budget) -> GaussianClasses:
         family = sample.family
         shares = sample.known[:, 0] / sample.labeled_weight
         apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
@@ -146,10 +141,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     0.776 becomes 0.784
     """
 
-    def _move(
-        self, start: GaussianClasses, sample: Sample, observer: Observer | None
-    ) -> GaussianClasses:
-        budget, smallest = self._budget(observer), self.tol * sample.labeled_weight
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        smallest = self.tol * sample.labeled_weight
         objective = partial(labeled_loss, supervised=start, sample=sample)
         descent = LabelDescent(objective, sample, lambda gap, _: gap <= smallest, budget)
         found, gap = descent.run(start)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import (
@@ -19,7 +20,7 @@ from neverworse.methods.discriminant._soft_labels import (
     LabelDescent,
     SoftLabelDiscriminant,
 )
-from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Observer, Reason
+from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Reason
 from neverworse.rows import blocks
 
 # Fractions of the step from the supervised parameters, tried until one is never worse.
@@ -124,10 +125,8 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     1071
     """
 
-    def _move(
-        self, start: GaussianClasses, sample: Sample, observer: Observer | None
-    ) -> GaussianClasses:
-        budget, floor = self._budget(observer), rounding_error(start, sample)
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        floor = rounding_error(start, sample)
 
         def improvement(sums: Matrix) -> tuple[float, Matrix]:
             model = sample.most_likely(sums)

@@ -25,12 +25,7 @@ from neverworse._iterations import accelerated_gradient
 from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.methods._base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    Constraints,
-    warn_not_converged,
-)
+from neverworse.methods._base import AT_LEAST_ONE, NOT_NEGATIVE, Constraints, warn_not_converged
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
@@ -40,7 +35,7 @@ from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
     SemiSupervisedDiscriminant,
 )
-from neverworse.projection import Observer, Simplex
+from neverworse.projection import Simplex
 
 # The bound of the curvature decays with each step, by more where a step met much less curvature,
 # and grows where it was exceeded; beyond a total growth, curvature was not the problem.
@@ -67,9 +62,6 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
     max_iter: int | None = 10000
     max_time: float | None = None
     verbose: int = 0
-
-    def _budget(self, observer: Observer | None) -> Budget:
-        return Budget(self.max_iter, self.max_time, observer, "iterations")
 
     def _set_soft_labels(
         self, soft_labels: Matrix, sample: Sample, n_iter: int, converged: bool, warn: bool = True
@@ -151,11 +143,8 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     0.924 becomes 0.946
     """
 
-    def _move(
-        self, start: GaussianClasses, sample: Sample, observer: Observer | None
-    ) -> GaussianClasses:
-        budget, n_unlabeled = self._budget(observer), int(np.count_nonzero(sample.free))
-        model, path = start, [-np.inf]
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        n_unlabeled, model, path = int(np.count_nonzero(sample.free)), start, [-np.inf]
         while True:
             scores, sums, likelihood = _expect(model, sample)
             path.append(likelihood)

@@ -11,6 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
@@ -177,10 +178,7 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     """
 
     def _fit_training(
-        self,
-        training: TrainingRows,
-        family: Family,
-        observer: Observer | None = None,  # noqa: ARG002
+        self, training: TrainingRows, family: Family, _: Observer | None = None
     ) -> GaussianClasses:
         rows, target, weights = training.labeled()
         labels = Labels(target, np.zeros(rows.n_rows), weights)
@@ -235,12 +233,11 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
         self.supervised_ = supervised
         sample = Sample.of(training, replace(family, space=start.space))
         baseline = start.about(sample.centre)
-        model = self._move(baseline, sample, observer)
+        limits = getattr(self, "max_iter", None), getattr(self, "max_time", None)
+        model = self._move(baseline, sample, Budget(*limits, observer, "iterations"))
         # Without unlabeled rows, the very same classes: none that differ by rounding errors.
         return start if model is baseline or not sample.free.any() else model
 
     @abstractmethod
-    def _move(
-        self, start: GaussianClasses, sample: Sample, observer: Observer | None
-    ) -> GaussianClasses:
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
         """Return the classes for all rows, from the supervised ones; set the other attributes."""
