@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -41,8 +41,7 @@ STEP = 1e-3
 SMALL_GRADIENT, SMALL_CHANGE = 1e-2, 1e-6  # where the search for kernel parameters ends
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Normalisers Z of likelihoods times Gaussians N(m, v): log Z and its derivatives over m."""
 
     log_z: Vector
@@ -72,8 +71,7 @@ class Posterior:
 
     def latent(self, factor: Matrix) -> tuple[Vector, Vector]:
         """Return means and variances of h = L'g, for L of shape (m, n)."""
-        spread = self.inverse_root @ factor
-        return self.centre @ factor, np.einsum("ij,ij->j", spread, spread)
+        return self.centre @ factor, _squared_norms(self.inverse_root @ factor)
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def propagate(
     A site never has a negative precision: where a likelihood widens the distribution of its latent
     value, only the mean is matched, and the variance stays. That keeps every step well defined.
     """
-    prior = np.maximum(np.einsum("ij,ij->j", factor, factor), TINY)
+    prior = np.maximum(_squared_norms(factor), TINY)
     sites, part, before, n_iter = start, 1.0, np.zeros_like(start), 0
     while True:
         posterior, (precision, shift) = Posterior.of(sites, factor), sites
@@ -149,8 +147,7 @@ class ActiveRows:
             factor[:, batch] = linalg.solve_triangular(
                 self.triangle, shared, lower=True, check_finite=False
             )
-        own = _finite(self.kernel.diag(X)) - np.einsum("ij,ij->j", factor, factor)
-        return factor, np.maximum(own, 0.0)
+        return factor, np.maximum(_finite(self.kernel.diag(X)) - _squared_norms(factor), 0.0)
 
 
 @dataclass(frozen=True)
@@ -222,7 +219,7 @@ def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Ind
             break
         m = len(active)
         covariance = _finite(kernel(X[row : row + 1], X)[0]) - factor[:m, row] @ factor[:m]
-        # White noise is in the variance of a row, but in no covariance with others.
+        # A white kernel adds to variances, but to no covariance.
         common, left[row] = covariance[row], 0.0
         if common > smallest:
             factor[m] = covariance / np.sqrt(common)
@@ -240,13 +237,15 @@ def sample_rows(labeled: Mask, size: int, rng: RandomState) -> Indices:
     """Return positions of a random sample of rows: labeled ones first, up to half of it."""
     if len(labeled) <= size:
         return np.arange(len(labeled))
-    known, unknown = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+    unknown, known = (rng.permutation(np.flatnonzero(labeled == which)) for which in (0, 1))
     n_known = min(len(known), max(size // 2, size - len(unknown)))
-    parts = [
-        rng.choice(rows, number, replace=False) if number < len(rows) else rows
-        for rows, number in ((known, n_known), (unknown, size - n_known))
-    ]
-    return np.sort(np.concatenate(parts))
+    return np.sort(np.concatenate([known[:n_known], unknown[: size - n_known]]))
+
+
+def _squared_norms(matrix: Matrix) -> Vector:
+    """Return the squared norms of the columns."""
+    norms: Vector = np.einsum("ij,ij->j", matrix, matrix)
+    return norms
 
 
 def _cholesky(matrix: Matrix) -> Matrix:
@@ -272,7 +271,7 @@ def _finite(values: Any) -> Any:
 def fit_process(
     kernel: Any, data: Data, optimize_kernel: bool, rng: RandomState, budget: Budget
 ) -> Process:
-    """Choose parameters of the kernel and active rows, and find the posterior of all rows."""
+    """Choose kernel parameters and active rows, and find the posterior of all rows."""
     sample = data.take(sample_rows(data.sign != 0.0, max(SAMPLE, data.max_active), rng))
     kernel = default_kernel(sample.X) if kernel is None else clone(kernel)
     if optimize_kernel and len(kernel.theta):
@@ -285,12 +284,11 @@ def fit_process(
 
 def default_kernel(X: Matrix) -> Any:
     """Return a Gaussian kernel whose length starts at the median distance of different rows."""
-    # Squares of very large or very small features would overflow, or vanish.
-    size = float(np.abs(X).max()) or 1.0
+    size = float(np.abs(X).max()) or 1.0  # without it, squares might overflow or vanish
     distances = pdist(X / size)
     length = size * float(np.median(distances[distances > 0.0])) if distances.any() else 1.0
-    rows_differ = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
-    return rows_differ + ConstantKernel(BIAS, "fixed")
+    smooth = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
+    return smooth + ConstantKernel(BIAS, "fixed")
 
 
 def search(kernel: Any, data: Data, budget: Budget) -> Any:

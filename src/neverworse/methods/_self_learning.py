@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -291,14 +290,14 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         """Label and retrain until labels agree or repeat; return those of the last retraining."""
         budget = Budget(None, None, observer, "iterations")
         new = trainer.label()
-        seen = {_digest(new): 0}  # hashes of the labelings so far, and when they came
+        seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
             trainer.retrain()
             new = trainer.label()
             n_changed = int(np.count_nonzero(new != codes))
             budget.report(f"retraining, then {n_changed:,} labels changed", len(codes))
-            before = seen.setdefault(_digest(new), n_iter)
+            before = seen.setdefault(hash(new.tobytes()), n_iter)
             if before < n_iter or budget.exhausted:
                 reason = "callback" if before == n_iter else "cycle" if n_changed else "converged"
                 self._set_end(n_iter, reason, n_iter - before)
@@ -310,10 +309,6 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     def _set_end(self, n_iter: int, reason: Any, cycle: int = 0) -> None:
         self.n_iter_, self.stop_reason_ = n_iter, reason
         self.cycle_length_ = 1 if reason == "converged" else cycle or None
-
-
-def _digest(codes: AnyArray) -> bytes:
-    return hashlib.blake2b(codes.tobytes(), digest_size=16).digest()
 
 
 class RefittingTrainer:
