@@ -6,8 +6,8 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
-from neverworse.methods.discriminant._constrained import labeled_loss
 from neverworse.methods.discriminant._gaussian import Family, Sample
+from neverworse.methods.discriminant._soft_labels import labeled_loss
 
 from .samples import make, most_likely, one_hot, responsibilities, training
 

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis on labeled rows, and what all discriminant classifiers share."""
+"""Linear discriminant analysis in closed form: supervised, and constrained by moments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -241,3 +242,75 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
     @abstractmethod
     def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
         """Return the classes for all rows, from the supervised ones; set the other attributes."""
+
+
+@documented_like(LinearDiscriminantClassifier)
+class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
+    r"""Linear discriminant analysis whose total mean and covariance are those of all rows.
+
+    Class means and covariance are tied to the mean m and the covariance T of all rows, which do not
+    depend on labels,
+
+    .. math:: \sum_k p_k \mu_k = m , \qquad
+              \Sigma + \sum_k p_k (\mu_k - m) (\mu_k - m)' = T ,
+
+    with :math:`p_k` the shares of the classes among the labeled rows. The supervised parameters
+    satisfy this for the mean :math:`m_l` and the covariance :math:`T_l` of the labeled rows. They
+    are moved by the map
+
+    .. math:: x \mapsto A (x - m_l) + m , \qquad A = (T T_l^{-1})^{1/2} ,
+
+    so that they satisfy it for all rows, because :math:`A T_l A' = T`; predictions do not depend on
+    the units of the columns. Both T and :math:`T_l` include the penalty α. Nothing is guaranteed:
+    unlabeled rows from another distribution, or with other shares of classes, move the boundary in
+    a wrong direction.
+
+    Parameters
+    ----------
+    covariance : {"full", "spherical"}, default="full"
+        "spherical": the means are shifted by :math:`m - m_l`. Together with ``priors="uniform"``,
+        this is the constrained nearest mean classifier of Loog (2010).
+    {priors, alpha, missing_label}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
+    supervised_ : LinearDiscriminantClassifier
+        The supervised baseline, fitted to the labeled rows. The fit starts from it.
+    {n_features_in_, feature_names_in_}
+
+    References
+    ----------
+    M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
+    mean classifier", ECML PKDD (2010), 291-304.
+
+    M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
+    estimation", Pattern Recognition Letters 37 (2014), 24-31.
+
+    Examples
+    --------
+    >>> from neverworse.methods import MomentConstrainedDiscriminantAnalysis
+    >>> X = [[0.0], [1.0], [4.0], [5.0], [6.0], [8.0]]
+    >>> clf = MomentConstrainedDiscriminantAnalysis().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> clf.predict([[3.0], [4.5]])
+    array([0, 1])
+    """
+
+    def _move(self, start: GaussianClasses, sample: Sample, _: Budget) -> GaussianClasses:
+        family = sample.family
+        shares = sample.known[:, 0] / sample.labeled_weight
+        apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
+        if family.spherical:
+            return replace(start, means=apart)
+        labeled = start.covariance + (apart.T * shares) @ apart
+        together = sample.scatter / sample.total
+        together[np.diag_indices_from(together)] += family.alpha
+        # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
+        basis, inverse = start.space.basis, start.space.inverse
+        of_labeled = basis.T @ labeled @ basis
+        values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
+        root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
+        # Coordinates are mapped by it, and all other directions left alone.
+        matrix = inverse @ (root - np.eye(len(root))) @ basis.T + np.eye(len(inverse))
+        covariance = matrix @ start.covariance @ matrix.T
+        return replace(start, means=apart @ matrix.T, covariance=(covariance + covariance.T) / 2.0)
