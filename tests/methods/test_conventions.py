@@ -182,6 +182,14 @@ def test_frames_give_the_same_fit_and_names_of_columns(name, frame):
     assert not hasattr(clf.fit(X, y), "feature_names_in_")
 
 
+@every_classifier
+def test_dask_tells_fits_to_different_rows_apart(name):
+    tokenize = pytest.importorskip("dask.base").tokenize
+    X, y = make()
+    one, same, other = (clone(CLASSIFIERS[name]).fit(rows, y) for rows in (X, X, X + 0.1 * X**2))
+    assert tokenize(one) == tokenize(same) != tokenize(other)
+
+
 # Fits that do not come to an end
 
 

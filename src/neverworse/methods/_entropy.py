@@ -114,8 +114,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     >>> X = rng.normal(size=(400, 2)) + [4, 0] * truth[:, None]
     >>> y = np.where(np.arange(400) < 8, truth, -1)
     >>> clf = EntropyRegularizedLogisticRegression().fit(X, y)
-    >>> clf.converged_
-    True
     >>> print(f"{clf.score(X, truth):.3f} instead of {clf.supervised_.score(X, truth):.3f}")
     0.983 instead of 0.960
     """
@@ -164,7 +162,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
             objective = self._objective(rows, labels.target, labeled, unlabeled)
             descents += self._anneal(objective, descents[0].weights, schedule, budget)
         self._set_descents(descents, known.classes)
-        if len(descents) <= len(schedule):  # a callback has stopped it
+        if len(descents) <= len(schedule):  # stopped by a callback
             self.converged_ = False
         elif not self.converged_:
             warn_not_converged(
@@ -175,8 +173,24 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     def _objective(
         self, rows: Rows, target: Matrix, labeled: Vector, unlabeled: Vector
     ) -> EntropyObjective:
-        alpha = float(self.alpha)
-        found = coordinates(rows, labeled + unlabeled, alpha, self.fit_intercept)
+        """Choose coordinates in which scales and correlations of columns do not slow descent."""
+        alpha, weights = float(self.alpha), CURVATURE * (labeled + unlabeled)
+        found: Coordinates
+        if rows.n_columns <= MANY_COLUMNS:
+            found = whiten(rows, weights, alpha, self.fit_intercept)
+        else:
+            sums = wide_moments(rows, weights, centre=self.fit_intercept)
+            found = MatrixFreeCoordinates(
+                sums.rows,
+                weights,
+                alpha,
+                sums.mean,
+                unit=1.0 / np.sqrt(sums.spread + alpha),
+                shifts=np.full(int(self.fit_intercept), 1.0 / np.sqrt(sums.total)),
+                restricted=False,
+                column_norms=np.sqrt(sums.raw),
+                idle=np.flatnonzero(~sums.varies),
+            )
         return EntropyObjective(found, target, labeled, unlabeled, alpha)
 
     def _anneal(
@@ -204,24 +218,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         self.objective_ = float(descents[-1].path[-1])
         self.n_iter_ = max(1, sum(descent.n_iter for descent in descents))
         self.converged_ = descents[-1].converged
-
-
-def coordinates(rows: Rows, weights: Vector, alpha: float, fit_intercept: bool) -> Coordinates:
-    """Return coordinates in which neither scales nor correlations of the columns slow descent."""
-    if rows.n_columns <= MANY_COLUMNS:
-        return whiten(rows, CURVATURE * weights, alpha, fit_intercept)
-    sums = wide_moments(rows, CURVATURE * weights, centre=fit_intercept)
-    return MatrixFreeCoordinates(
-        sums.rows,
-        CURVATURE * weights,
-        alpha,
-        sums.mean,
-        unit=1.0 / np.sqrt(sums.spread + alpha),
-        shifts=np.full(int(fit_intercept), 1.0 / np.sqrt(sums.total)),
-        restricted=False,
-        column_norms=np.sqrt(sums.raw),
-        idle=np.flatnonzero(~sums.varies),
-    )
 
 
 @dataclass(frozen=True)
@@ -270,8 +266,7 @@ class Descent:
     """Where L-BFGS ended."""
 
     weights: Weights
-    # (n_iter + 1,): the objective at the start and after every iteration; it never increases
-    path: Vector
+    path: Vector  # (n_iter + 1,): the objective at the start and after every iteration
     converged: bool
 
     @property
@@ -279,7 +274,7 @@ class Descent:
         return len(self.path) - 1
 
 
-@single_threaded_blas()  # for the short vectors of L-BFGS; passes over the rows have their threads
+@single_threaded_blas()  # of the short vectors of L-BFGS: passes over the rows use threads
 def descend(
     objective: EntropyObjective, start: Weights, entropy_weight: float, tol: float, max_iter: int
 ) -> Descent:
