@@ -71,15 +71,13 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     missing_label : "auto" or scalar, default="auto"
         As in `LeastSquaresClassifier`. For regressors, "auto" means any null value.
     verbose : int, default=0
-        Whether to write a line to stderr for every candidate. If a callback of scikit-learn asks
-        to stop, the choice is made among the candidates so far.
+        If positive, write a line to stderr for every candidate. If a callback stops the fit, the
+        choice is made among the candidates so far.
 
     Attributes
     ----------
-    best_estimator_ : estimator
-        The chosen candidate, fitted to the labeled rows. It makes the predictions.
-    best_index_, best_name_ : int, str
-        Its position among the candidates, and its name.
+    best_estimator_, best_index_, best_name_ : estimator, int, str
+        The chosen candidate, fitted to the labeled rows, its position and its name.
     supervised_ : estimator
         The choice without unlabeled rows: the candidate with the smallest `target_distances_`.
     estimators_, named_estimators_ : list of estimators, Bunch
@@ -88,10 +86,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         Distances to the targets on the labeled rows.
     labeled_distances_, unlabeled_distances_ : arrays of shape (n_candidates, n_candidates)
         Distances of the candidates from each other, on labeled and on unlabeled rows.
-    adjusted_distances_ : array of shape (n_candidates,)
-        What "adj" compares.
-    consistent_ : boolean array of shape (n_candidates,)
-        Which candidates satisfy the triangle inequality with every simpler one, for "tri".
+    adjusted_distances_, consistent_ : arrays of shape (n_candidates,)
+        The adjusted distances of "adj"; which candidates satisfy all inequalities of "tri".
     {classes_, n_features_in_, feature_names_in_}
 
     Notes

@@ -128,8 +128,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     >>> X = np.r_[-1.0, 1.0, np.linspace(-0.2, 0.6, 30)][:, None]  # a cluster between two labels
     >>> y = np.r_[0, 1, np.full(30, -1)]
     >>> clf = NullCategoryNoiseModel(width=2.0).fit(X, y)
-    >>> clf.converged_
-    True
     >>> np.bincount(clf.supervised_.predict(X[2:]))  # cuts the cluster in two
     array([ 8, 22])
     >>> np.bincount(clf.predict(X[2:]))

@@ -120,15 +120,12 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import SelfLearningClassifier
     >>> X = [[0.0], [1.0], [2.0], [7.0], [8.0], [9.0], [10.0]]
     >>> y = [0, -1, -1, -1, -1, -1, 1]
     >>> clf = SelfLearningClassifier().fit(X, y)
     >>> clf.labels_
     array([0, 0, 1, 1, 1])
-    >>> clf.stop_reason_
-    'converged'
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -92,9 +92,8 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import SafeSVMClassifier
-    >>> X = np.array([[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]])
+    >>> X = [[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]]
     >>> y = [0, 1, -1, -1, -1, -1, -1, -1]
     >>> clf = SafeSVMClassifier(random_state=0).fit(X, y)
     >>> clf.labels_
@@ -222,10 +221,9 @@ def safest_labels(
 ) -> Mask:
     """Return the labels whose smallest improvement over all separators is the largest.
 
-    A linear program for the share of positive rows in each group of rows that all separators treat
-    alike. It is as good as one for each row, and rounding it changes at most a row in each of as
-    many groups as there are separators. In a group of which only a part is positive, it is the rows
-    in which `order` is the largest.
+    A linear program for the share of positive rows in each group of rows that all separators label
+    alike; rounding changes at most one row in as many groups as there are separators. In a group,
+    the rows with the largest `order` are positive.
     """
     patterns = np.vstack([supervised, separators])
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)

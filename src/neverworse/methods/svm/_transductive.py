@@ -18,17 +18,13 @@ from neverworse.methods.svm._l2svm import L2SVMClassifier, PartlyLabeled, SemiSu
 from neverworse.methods.svm._newton import Solution
 from neverworse.projection import EPS, Weights
 
-# A share times a number of rows is a whole number up to rounding errors.
-COUNT_TOLERANCE = 1e-9
-# Scores of equal rows are equal up to rounding errors, relative to the largest score.
-TIE_TOLERANCE = 1e-12
-# The weight of the unlabeled rows starts here, and grows by this factor.
-FIRST_WEIGHT, GROWTH = 1e-5, 1.5
-# The temperature starts at this multiple of the weight of the unlabeled rows, and falls by a
-# factor, until soft labels are practically hard (in mean entropy), for a number of stages at most.
-FIRST_TEMPERATURE, COOLING, MAX_STAGES = 10.0, 1.5, 50
-MAX_HARD_ENTROPY = 1e-6
+COUNT_TOLERANCE = 1e-9  # up to which a share times a number of rows is a whole number
+TIE_TOLERANCE = 1e-12  # of equal scores, relative to the largest one
 COARSE_TOL = 1e-6  # tolerance of all SVMs but the last
+FIRST_WEIGHT, GROWTH = 1e-5, 1.5  # of the unlabeled rows in "switching"
+# The temperature of "annealing" starts at this multiple of the weight of the unlabeled rows, and
+# falls by this factor, until the mean entropy of soft labels is small, or for these many stages.
+FIRST_TEMPERATURE, COOLING, MAX_HARD_ENTROPY, MAX_STAGES = 10.0, 1.5, 1e-6, 50
 # A stage ends when soft labels move less than this (in mean relative entropy), or have moved often.
 MIN_CHANGE, MAX_MOVES = 1e-6, 100
 
@@ -83,10 +79,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
         None: the share among the labeled rows.
     positive_rounding : {"score", "svmlin"}, default="score"
-        What happens if the share r is not a whole number of the :math:`n_u` unlabeled rows.
-        "score": the row in question gets the label of its supervised score. "svmlin", as in SVMlin:
-        rows with a larger score than the :math:`\lfloor (1 - r) n_u \rfloor`-th smallest are
-        positive.
+        If the share r is not a whole number of the :math:`n_u` unlabeled rows, "score" labels one
+        row by its supervised score. "svmlin", as in SVMlin: rows with a larger score than the
+        :math:`\lfloor (1 - r) n_u \rfloor`-th smallest are positive.
     method : {"switching", "annealing"}, default="switching"
         How the labels are found.
     max_switches : int, default=10000
@@ -125,9 +120,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import TransductiveSVMClassifier
-    >>> X = np.array([[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]])
+    >>> X = [[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]]
     >>> y = [0, 1, -1, -1, -1, -1, -1, -1]
     >>> clf = TransductiveSVMClassifier().fit(X, y)
     >>> clf.labels_
@@ -178,7 +172,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 def label_shares(scores: Vector, low: float, high: float) -> Mask:
     """Return which rows are positive: those with a positive score, as far as shares allow it."""
     n = len(scores)
-    # Rounded outwards: where no whole number of rows fits, the score decides.
+    # Rounded outwards: if no whole number of rows fits, the score decides.
     fewest = int(np.floor(low * n + COUNT_TOLERANCE))
     most = int(np.ceil(high * n - COUNT_TOLERANCE))
     wanted = int(np.count_nonzero(scores > 0.0))
@@ -222,7 +216,7 @@ def share_probabilities(costs: Vector, share: float, temperature: float) -> Vect
 
 
 def growing_weights(last: float) -> Iterator[float]:
-    """Return the weights of the unlabeled rows, from almost nothing to the last one."""
+    """Yield the weights of the unlabeled rows, the largest one last."""
     weight = FIRST_WEIGHT
     while weight < last:
         yield weight
