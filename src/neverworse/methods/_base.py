@@ -1,4 +1,4 @@
-"""What several methods share: parameter constraints, probabilities, checks and warnings."""
+"""Shared by several methods: parameter constraints, probabilities, checks and warnings."""
 
 from __future__ import annotations
 

@@ -145,16 +145,17 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         Ridge penalty of the function.
     beta : float, default=0.1
         Penalty of differences between neighbours. With 0, unlabeled rows play no part.
+    kernel : {"linear", "rbf", "laplacian", "poly"} or callable, default="rbf"
+        By scikit-learn's name, or a function of two rows.
+    gamma : float or None, default=None
+        Of the kernels "rbf", "laplacian" and "poly". None: 1 / n_features.
+    {degree, coef0, n_components, random_state}
     n_neighbors : int, default=10
         Neighbours of each row, by Euclidean distance.
     normalized : bool, default=False
         Whether to use the normalised Laplacian of the graph: scores are divided by the square roots
         of the numbers of neighbours before they are compared.
-    kernel : {"linear", "rbf", "laplacian", "poly"} or callable, default="rbf"
-        By scikit-learn's name, or a function of two rows.
-    gamma : float or None, default=None
-        Of the kernels "rbf", "laplacian" and "poly". None: 1 / n_features.
-    {degree, coef0, n_components, random_state, fit_intercept, missing_label}
+    {fit_intercept, missing_label}
 
     Attributes
     ----------
@@ -191,9 +192,9 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
 
     alpha: float = field(default=0.01, kw_only=False)
     beta: float = field(default=0.1, kw_only=False)
+    kernel: Any = "rbf"
     n_neighbors: int = 10
     normalized: bool = False
-    kernel: Any = "rbf"
     fit_intercept: bool = True
     missing_label: Any = "auto"
 
@@ -274,7 +275,7 @@ class WhitenedTrainer:
             residual = target - (t + 0.5) if self.is_fitted else target
             if labels.weights is None:
                 return residual
-            # Rows without a weight may score anything, even infinity.
+            # Scores of rows without a weight may overflow.
             s = labels.weights[rows]
             return np.multiply(s, residual, out=np.zeros_like(residual), where=s > 0.0)
 

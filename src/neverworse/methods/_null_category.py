@@ -99,7 +99,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     log_marginal_likelihood_ : float
         Approximate log probability of all labels, and of no unlabeled row being null.
     residual_, n_iter_ : float, int
-        What `tol` bounds, and iterations of expectation propagation, with the kernel `kernel_`.
+        The change that `tol` bounds, and iterations of expectation propagation, for `kernel_`.
     converged_ : bool
         Whether `tol` was reached.
     {n_features_in_, feature_names_in_}

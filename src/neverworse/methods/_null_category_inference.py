@@ -128,7 +128,7 @@ def propagate(
 
 @dataclass(frozen=True)
 class ActiveRows:
-    """Rows that others depend on."""
+    """The active rows Z, with the Cholesky factor of their covariance."""
 
     kernel: Any
     rows: Matrix  # (m, n_features): Z

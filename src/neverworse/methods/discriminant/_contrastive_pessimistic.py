@@ -236,7 +236,7 @@ def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) 
 
 def _total(weights: Vector, terms: Vector) -> float:
     """Return a weighted sum: block by block, and over the blocks exactly."""
-    counted = np.where(weights > 0.0, terms, 0.0)  # others may score anything, even infinity
+    counted = np.where(weights > 0.0, terms, 0.0)  # other scores may overflow
     return math.fsum(float(weights[rows] @ counted[rows]) for rows in blocks(counted[None]))
 
 
@@ -258,7 +258,7 @@ def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     height = total * float(np.sum(model.linear[:, 1:] * model.means, axis=1).max())
     forms = (math.sqrt(spread) + math.sqrt(height)) ** 2 + penalty + total
     factored = 2.0 * (d + 4) * d * precision.size * forms
-    # Σ |x|'|P||x|, N |μ|'|P||μ| and the like: the sizes of what was added up.
+    # Σ |x|'|P||x|, N |μ|'|P||μ| and so on: the sizes of the terms of sums.
     terms = float(lengths @ sizes @ lengths) + penalty + 2.0 * priors
     terms += total * float(np.sum(means @ sizes * means, axis=1).max())
     terms += total * (abs(precision.log_det) + 2.0 * d)

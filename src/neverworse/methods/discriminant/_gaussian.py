@@ -92,7 +92,7 @@ class Precision:
     """The inverse of a covariance in a subspace."""
 
     core: Matrix  # (rank, rank): (V'ΣV)⁻¹
-    matrix: Matrix  # (n_columns, n_columns): V (V'ΣV)⁻¹ V', the inverse as far as the subspace goes
+    matrix: Matrix  # (n_columns, n_columns): V (V'ΣV)⁻¹ V', the inverse in the subspace
     log_det: float  # logarithm of the determinant of the covariance in the subspace
     size: float  # norm of the inverse in units of the variances: how errors of the covariance grow
 

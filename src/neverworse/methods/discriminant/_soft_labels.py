@@ -72,7 +72,7 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         """Set the attributes for soft labels of shape (n_classes, n_rows)."""
         found = soft_labels[:, sample.labels.unlabeled]
         self.soft_labels_ = np.ascontiguousarray(found[1] if len(found) == 2 else found.T)
-        self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
+        self.n_iter_ = max(1, n_iter)  # scikit-learn expects at least one
         self.converged_ = converged
         if warn and not converged:
             warn_not_converged(
@@ -90,8 +90,7 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
 class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with unlabeled rows, by expectation maximisation.
 
-    Maximises the likelihood of what is known: labeled rows with their classes, unlabeled rows
-    without,
+    Maximises the likelihood of labeled rows with their classes, and of unlabeled rows without,
 
     .. math:: \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}
               \mathcal N(x_i; \mu_{y_i}, \Sigma) \right)
@@ -262,7 +261,7 @@ def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> t
     spread = precision @ scatter
     value = -total * model.constant + 0.5 * float(np.trace(spread))
     value -= float(counts @ np.log(model.priors))
-    # Of the loss, with respect to the covariance, and to the means as far as these enter C.
+    # Derivatives of the loss by the covariance, and by the means in C.
     by_covariance = 0.5 * (total * precision - spread @ precision)
     if sample.family.spherical:  # its mean diagonal is that of W/N
         by_covariance = mean_diagonal(by_covariance)
@@ -283,7 +282,7 @@ def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> t
 class Point:
     """Labels with their class sums, and value and derivative of the objective there."""
 
-    labels: Matrix  # (n_classes, n_rows): of labeled rows, anything
+    labels: Matrix  # (n_classes, n_rows): those of labeled rows are not used
     sums: Matrix
     value: float
     slopes: Matrix
@@ -302,7 +301,7 @@ class Step:
 class LabelDescent:
     """Minimises a smooth function of the class sums, from the supervised probabilities on.
 
-    ``enough(gap, value)`` says where to stop; it also ends with the budget, or without progress.
+    Stops if ``enough(gap, value)`` is true, if the budget is used up, or without progress.
     """
 
     def __init__(

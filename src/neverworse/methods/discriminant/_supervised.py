@@ -40,7 +40,7 @@ SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 class DiscriminantClassifier(LogOddsClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
-    # Which rows are read depends on labels and weights, so NaN are looked for beforehand.
+    # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **SHARED_CONSTRAINTS,

@@ -1,4 +1,4 @@
-"""The supervised support vector classifier, and what the semi-supervised ones share with it."""
+"""The supervised support vector classifier, and the base of the semi-supervised ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class SVMClassifier(LinearClassifier):
     def _set_end(self, converged: bool, n_iter: int, budget: Budget) -> None:
         """Set how the solver ended; warn if it has not converged and no callback stopped it."""
         self.converged_ = converged
-        self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
+        self.n_iter_ = max(1, n_iter)  # scikit-learn expects at least one
         if not converged and (n_iter >= self.max_iter or not budget.exhausted):
             warn_not_converged(
                 f"The solver has not converged after {n_iter} Newton steps (max_iter="

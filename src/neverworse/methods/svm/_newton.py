@@ -97,33 +97,32 @@ class Design:
         return np.append(weights.coef[0], intercept)[: len(self.penalty)]
 
 
-SIDES = np.array([[-1.0], [1.0]])  # of the margins of positive and of negative rows
+SIGNS = np.array([[-1.0], [1.0]])  # of scores in the slack of a positive and a negative label
 
 
 @dataclass(frozen=True)
 class Solution:
     """Where the solver is, or has ended: parameters with their scores.
 
-    Scores are stored as distances from 1 and from -1: if the penalty is tiny next to the squares of
-    the columns, what is missing to the margin may be less than the rounding error of a score, and
-    yet this, times the row, is what balances the penalty.
+    Scores are stored as slacks: with a tiny penalty, a slack may be less than the rounding error of
+    its score, and its product with the row still balances the penalty.
     """
 
     parameters: Vector  # see `Design`
-    missing: Matrix  # (2, n_rows): 1 - score and 1 + score: what is missing to either margin
+    slack: Matrix  # (2, n_rows): 1 - score and 1 + score, for a positive and a negative label
     value: float = float("nan")  # of the objective
     converged: bool = False
 
     @classmethod
     def of(cls, parameters: Vector, scores: Vector) -> Solution:
-        return cls(parameters, 1.0 + SIDES * scores)
+        return cls(parameters, 1.0 + SIGNS * scores)
 
     def moved(self, length: float, step: Vector, change: Vector) -> Solution:
-        return Solution(self.parameters + length * step, self.missing + SIDES * (length * change))
+        return Solution(self.parameters + length * step, self.slack + SIGNS * (length * change))
 
     @property
     def scores(self) -> Vector:
-        return 0.5 * (self.missing[1] - self.missing[0])
+        return 0.5 * (self.slack[1] - self.slack[0])
 
 
 @dataclass(frozen=True)
@@ -158,9 +157,9 @@ class Objective:
         return cls(design, weights * np.stack([target, 1.0 - target]))
 
     def value(self, at: Solution) -> float:
-        missing = np.maximum(at.missing, 0.0)
+        slack = np.maximum(at.slack, 0.0)
         penalty = np.vdot(self.design.penalty * at.parameters, at.parameters)
-        return 0.5 * float(np.vdot(self.costs * missing, missing) + penalty)
+        return 0.5 * float(np.vdot(self.costs * slack, slack) + penalty)
 
     def model(self, at: Solution) -> LocalModel:
         design, slope = self.design, self._slope(at)
@@ -189,12 +188,12 @@ class Objective:
 
     def _slope(self, at: Solution) -> Vector:
         """Return the derivative of the loss, for each score."""
-        positive, negative = self.costs * np.maximum(at.missing, 0.0)
+        positive, negative = self.costs * np.maximum(at.slack, 0.0)
         return negative - positive
 
     def _curvature(self, at: Solution) -> Vector:
         """Return the second derivative of the loss, for each score; zero beyond the margin."""
-        positive, negative = self.costs * (at.missing > 0.0)
+        positive, negative = self.costs * (at.slack > 0.0)
         return positive + negative
 
 
@@ -295,8 +294,8 @@ class _Factor:
         diagonal[diagonal == 0.0] = 1.0  # the intercept, where no row has curvature
         self.scale = 1.0 / np.sqrt(diagonal)
         matrix *= np.outer(self.scale, self.scale)
-        # Dependent columns make the matrix singular where the penalty is lost in rounding errors.
-        # What is added is not more than these.
+        # Dependent columns make the matrix singular if the penalty is lost in rounding errors. A
+        # multiple of the identity of their size is added.
         added, failed = 0.0, True
         while failed:
             matrix[np.diag_indices_from(matrix)] = 1.0 + added

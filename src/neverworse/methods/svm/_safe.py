@@ -21,8 +21,8 @@ from neverworse.methods.svm._l2svm import PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
 
-# The search for a local minimum ends when a round lowers the objective by less than this fraction:
-# the last rounds change a row or two. SVMs on the way there have this tolerance.
+# The search for a local minimum ends when a round lowers the objective by less than this fraction;
+# its SVMs have this tolerance.
 MIN_GAIN, SEARCH_TOL = 1e-4, 1e-3
 
 
