@@ -35,13 +35,17 @@ from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS: tuple[type, ...] = (
-    HiddenLabels,
+    ActiveRows,
+    Approximation,
     GaussianClasses,
+    HiddenLabels,
     LikelihoodCertificate,
+    NullCategoryNoise,
+    Posterior,
     Precision,
+    Process,
     Subspace,
 )
-FITTED_PARTS += (ActiveRows, Approximation, NullCategoryNoise, Posterior, Process)
 
 __all__ = [
     "FITTED_PARTS",

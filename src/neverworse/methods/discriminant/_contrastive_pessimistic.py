@@ -17,7 +17,7 @@ from neverworse.methods.discriminant._gaussian import (
 )
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
-    LabelDescent,
+    SoftLabelDescent,
     SoftLabelDiscriminant,
 )
 from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Reason
@@ -130,7 +130,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         def enough(gap: float, value: float) -> bool:
             return gap <= self.tol * value or value <= floor
 
-        found, _ = LabelDescent(improvement, sample, enough, budget).run(start)
+        found, _ = SoftLabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
         model, proved = _certified(saddle, start, sample)
         # The descent bounds the guarantee of any parameters from above, the proof from below.

@@ -152,7 +152,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         while True:
             scores, sums, likelihood = _expect(model, sample)
             path.append(likelihood)
-            converged = likelihood - path[-2] <= self.tol * sample.total
+            converged = not n_unlabeled or likelihood - path[-2] <= self.tol * sample.total
             budget.report("expectation maximisation", n_unlabeled)
             if converged or not budget.spend():
                 break
@@ -231,7 +231,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
         smallest = self.tol * sample.labeled_weight
         objective = partial(labeled_loss, supervised=start, sample=sample)
-        descent = LabelDescent(objective, sample, lambda gap, _: gap <= smallest, budget)
+        descent = SoftLabelDescent(objective, sample, lambda gap, _: gap <= smallest, budget)
         found, gap = descent.run(start)
         self._set_soft_labels(found.labels, sample, budget.n_iter, gap <= smallest)
         sums = sample.all_sums(found.labels)
@@ -298,7 +298,7 @@ class Step:
     gap: float  # where the step starts
 
 
-class LabelDescent:
+class SoftLabelDescent:
     """Minimises a smooth function of the class sums, from the supervised probabilities on.
 
     Stops if ``enough(gap, value)`` is true, if the budget is used up, or without progress.
