@@ -231,9 +231,11 @@ class PartlyLabeled:
 
     def _divided(self, labels: Vector, weight: float) -> Objective:
         """Return the objective divided by v, so that the unlabeled rows keep their weights."""
-        design, costs = self.labeled.design, self.labeled.costs / weight
-        costs[:, self.unlabeled] = self.costs * np.stack([labels, 1.0 - labels])
-        return Objective(replace(design, penalty=design.penalty / weight), costs)
+        design = self.labeled.design
+        positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
+        positive[self.unlabeled] = self.costs * labels
+        negative[self.unlabeled] = self.costs * (1.0 - labels)
+        return Objective(replace(design, penalty=design.penalty / weight), positive, negative)
 
     def scores(self, solution: Solution) -> Vector:
         return solution.scores[self.unlabeled]

@@ -97,9 +97,6 @@ class Design:
         return np.append(weights.coef[0], intercept)[: len(self.penalty)]
 
 
-SIGNS = np.array([[-1.0], [1.0]])  # of scores in the slack of a positive and a negative label
-
-
 @dataclass(frozen=True)
 class Solution:
     """Where the solver is, or has ended: parameters with their scores.
@@ -109,20 +106,22 @@ class Solution:
     """
 
     parameters: Vector  # see `Design`
-    slack: Matrix  # (2, n_rows): 1 - score and 1 + score, for a positive and a negative label
+    up: Vector  # (n_rows,): 1 - score, the slack of a positive label
+    down: Vector  # (n_rows,): 1 + score, the slack of a negative label
     value: float = float("nan")  # of the objective
     converged: bool = False
 
     @classmethod
     def of(cls, parameters: Vector, scores: Vector) -> Solution:
-        return cls(parameters, 1.0 + SIGNS * scores)
+        return cls(parameters, 1.0 - scores, 1.0 + scores)
 
     def moved(self, length: float, step: Vector, change: Vector) -> Solution:
-        return Solution(self.parameters + length * step, self.slack + SIGNS * (length * change))
+        moved = length * change
+        return Solution(self.parameters + length * step, self.up - moved, self.down + moved)
 
     @property
     def scores(self) -> Vector:
-        return 0.5 * (self.slack[1] - self.slack[0])
+        return 0.5 * (self.down - self.up)
 
 
 @dataclass(frozen=True)
@@ -149,17 +148,19 @@ class Objective:
     """
 
     design: Design
-    costs: Matrix  # (2, n_rows): p and n. A known label has one of them, a soft label both
+    positive: Vector  # (n_rows,): p. A known label has one of the two costs, a soft label both
+    negative: Vector  # (n_rows,): n
 
     @classmethod
     def of(cls, design: Design, weights: Vector, target: Vector) -> Objective:
         """Return the objective of weighted rows with targets 0 and 1, perhaps soft ones."""
-        return cls(design, weights * np.stack([target, 1.0 - target]))
+        return cls(design, weights * target, weights * (1.0 - target))
 
     def value(self, at: Solution) -> float:
-        slack = np.maximum(at.slack, 0.0)
+        up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
+        loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)
         penalty = np.vdot(self.design.penalty * at.parameters, at.parameters)
-        return 0.5 * float(np.vdot(self.costs * slack, slack) + penalty)
+        return 0.5 * float(loss + penalty)
 
     def model(self, at: Solution) -> LocalModel:
         design, slope = self.design, self._slope(at)
@@ -188,13 +189,12 @@ class Objective:
 
     def _slope(self, at: Solution) -> Vector:
         """Return the derivative of the loss, for each score."""
-        positive, negative = self.costs * np.maximum(at.slack, 0.0)
-        return negative - positive
+        up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
+        return self.negative * down - self.positive * up
 
     def _curvature(self, at: Solution) -> Vector:
         """Return the second derivative of the loss, for each score; zero beyond the margin."""
-        positive, negative = self.costs * (at.slack > 0.0)
-        return positive + negative
+        return self.positive * (at.up > 0.0) + self.negative * (at.down > 0.0)
 
 
 @single_threaded_blas()

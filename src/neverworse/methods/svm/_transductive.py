@@ -243,9 +243,10 @@ class Search:
             self.solution = problem.solve(labels, weight, self.solution, min_tol)
             value = self.solution.value
             self.history.append((stage, value))
+            if not value < lowest:  # rounding errors may see a gain where there is none
+                break
             up, down = self._pairs()
-            # Rounding errors may see a gain where there is none.
-            if not value < lowest or not len(up):
+            if not len(up):
                 break
             lowest = value
             self.positive = self.positive.copy()
