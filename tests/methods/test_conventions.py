@@ -1,6 +1,8 @@
 """What all methods have in common: scikit-learn's checks, labels of every kind, frames, copies."""
 
+import inspect
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -144,11 +146,12 @@ def test_same_fit_whatever_the_encoding_of_labels(name, kind):
 
 
 @every_classifier
-def test_every_parameter_is_documented_and_validated(name):
-    clf = CLASSIFIERS[name]
-    for parameter in clf.get_params(deep=False):
-        assert parameter in type(clf)._parameter_constraints
-        assert parameter in type(clf).__doc__
+def test_every_parameter_is_validated_and_documented_in_the_order_of_the_signature(name):
+    kind = type(CLASSIFIERS[name])
+    parameters = list(inspect.signature(kind).parameters)
+    assert set(parameters) <= set(kind._parameter_constraints)
+    section = inspect.getdoc(kind).partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    assert re.findall(r"(?m)^(\w+) : ", section) == parameters
 
 
 @every_classifier
@@ -180,6 +183,14 @@ def test_frames_give_the_same_fit_and_names_of_columns(name, frame):
     for scores in expected:
         np.testing.assert_allclose(found[scores], expected[scores], rtol=1e-7, atol=1e-9)
     assert not hasattr(clf.fit(X, y), "feature_names_in_")
+
+
+@every_classifier
+def test_dask_tells_fits_to_different_rows_apart(name):
+    tokenize = pytest.importorskip("dask.base").tokenize
+    X, y = make()
+    one, same, other = (clone(CLASSIFIERS[name]).fit(rows, y) for rows in (X, X, X + 0.1 * X**2))
+    assert tokenize(one) == tokenize(same) != tokenize(other)
 
 
 # Fits that do not come to an end

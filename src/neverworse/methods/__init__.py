@@ -15,18 +15,18 @@ from neverworse.methods._null_category_inference import (
 )
 from neverworse.methods._references import HiddenLabels, OracleClassifier, SupervisedClassifier
 from neverworse.methods._self_learning import SelfLearningClassifier
-from neverworse.methods.discriminant._constrained import (
-    ImplicitlyConstrainedDiscriminantAnalysis,
-    MomentConstrainedDiscriminantAnalysis,
-)
 from neverworse.methods.discriminant._contrastive_pessimistic import (
     ContrastivePessimisticDiscriminantAnalysis,
     LikelihoodCertificate,
 )
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Precision, Subspace
-from neverworse.methods.discriminant._soft_labels import EMDiscriminantAnalysis
+from neverworse.methods.discriminant._soft_labels import (
+    EMDiscriminantAnalysis,
+    ImplicitlyConstrainedDiscriminantAnalysis,
+)
 from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
+    MomentConstrainedDiscriminantAnalysis,
     NearestMeanClassifier,
 )
 from neverworse.methods.svm._l2svm import L2SVMClassifier
@@ -35,13 +35,17 @@ from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS: tuple[type, ...] = (
-    HiddenLabels,
+    ActiveRows,
+    Approximation,
     GaussianClasses,
+    HiddenLabels,
     LikelihoodCertificate,
+    NullCategoryNoise,
+    Posterior,
     Precision,
+    Process,
     Subspace,
 )
-FITTED_PARTS += (ActiveRows, Approximation, NullCategoryNoise, Posterior, Process)
 
 __all__ = [
     "FITTED_PARTS",

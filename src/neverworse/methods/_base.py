@@ -1,19 +1,40 @@
-"""What several of the methods share."""
+"""Shared by several methods: parameter constraints, probabilities, checks and warnings."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import LinearClassifier, ScoringClassifier, shown_classes
+from neverworse.estimators import (
+    LinearClassifier,
+    ScoringClassifier,
+    copy_input_checks,
+    shown_classes,
+)
 from neverworse.projection import column_moments
 from neverworse.rows import Rows, SparseRows
+
+# Constraints of parameters, in scikit-learn's form.
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
+NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+AT_LEAST_ONE = [Interval(Integral, 1, None, closed="left")]
+Constraints = dict[str, list[Any] | str]
+SHARED_CONSTRAINTS: Constraints = {
+    "fit_intercept": ["boolean"],
+    "tol": POSITIVE,
+    "max_iter": AT_LEAST_ONE,
+    "missing_label": "no_validation",
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
 
 
 class LogOddsMixin(ScoringClassifier):
@@ -72,6 +93,21 @@ def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
     if isinstance(rows, SparseRows) and sums.rows.shift is not None:
         return replace(sums, rows=rows, mean=sums.mean + sums.rows.shift)
     return sums
+
+
+# For data classes that are no linear models: Dask would compare their parameters alone, not what
+# was fitted.
+dask_tokenize = LinearClassifier.__dask_tokenize__
+
+
+def with_parameters_of(model: Any, kind: Any) -> Any:
+    """Return an unfitted estimator of another kind, which expects the same columns as the model.
+
+    The model has all of its parameters.
+    """
+    made = kind(**{name: getattr(model, name) for name in kind._get_param_names()})
+    copy_input_checks(model, made)
+    return made
 
 
 def warn_not_converged(message: str) -> None:

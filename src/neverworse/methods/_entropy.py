@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import optimize, special
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._budget import Budget
@@ -22,7 +20,16 @@ from neverworse.estimators import (
     copy_input_checks,
     known_labels,
 )
-from neverworse.methods._base import LogOddsClassifier, warn_not_converged, wide_moments
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    LogOddsClassifier,
+    warn_not_converged,
+    wide_moments,
+)
 from neverworse.projection import (
     Coordinates,
     MatrixFreeCoordinates,
@@ -33,16 +40,13 @@ from neverworse.projection import (
 )
 from neverworse.rows import Rows, single_threaded_blas
 
-# Stages before the last one only have to lead to its start.
-COARSE = 1e-3
-# With more columns, no n_columns × n_columns matrix is made: each column is only scaled.
-MANY_COLUMNS = 2000
-# The second derivative of the log loss is at most this much times the weighted Gram matrix.
-CURVATURE = 0.25
-ZERO = {"ftol": 0.0, "gtol": 0.0}  # of L-BFGS-B, whose own tests are not used
+COARSE_TOL = 1e-3  # of stages before the last one
+MANY_COLUMNS = 2000  # from which on columns are only scaled: there is no Gram matrix
+CURVATURE = 0.25  # bounds the second derivative of the log loss, times the Gram matrix
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     r"""Logistic regression with entropy regularization on the unlabeled rows.
 
@@ -52,26 +56,23 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
               + \frac{\alpha}{2} \lVert w \rVert^2 ,
               \qquad H(p) = - \sum_k p_k \log p_k ,
 
-    with the probabilities of logistic regression: one function :math:`w \cdot x + b` for two
-    classes, and one for each class in a softmax for more. The entropy is small where predictions
-    are confident, so the boundary moves to where unlabeled rows are few. That helps if the classes
-    are separated by such a region, and hurts if they are not.
+    with the probabilities of logistic regression. The entropy is small where predictions are
+    confident, so the boundary moves to where unlabeled rows are few. That helps if the classes are
+    separated by such a region, and hurts if they are not.
 
     J has local minima. Descent starts from logistic regression on the labeled rows, and λ grows to
-    its final value in stages, each of which starts where the last one ended. Nothing is guaranteed;
-    `neverworse.audit` says what the result may cost.
+    its final value in stages, each of which starts where the last one ended.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Ridge penalty, the inverse of `C` in scikit-learn's `LogisticRegression`: not scaled by the
-        number of rows, and not applied to the intercept. It has to be positive: without it, the
+        Ridge penalty, 1 / C of scikit-learn's `LogisticRegression`. Positive: without it, the
         entropy vanishes as the weights grow without bound.
     entropy_weight : float, default=1.0
-        λ, how much an unlabeled row counts beside a labeled one. 0: logistic regression on the
+        λ, the weight of an unlabeled row relative to a labeled one. 0: logistic regression on the
         labeled rows only.
     n_stages : int, default=10
-        λ is doubled from stage to stage, and reaches `entropy_weight` in the last of them.
+        λ is doubled from stage to stage, and reaches `entropy_weight` in the last one.
     {fit_intercept}
     tol : float, default=1e-6
         Stop when the norm of the gradient is at most `tol` times the square root of 2J, in
@@ -82,8 +83,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         The weights w.
     intercept_ : array of shape (1,) or (n_classes,)
@@ -93,8 +93,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     objective_ : float
         J at the solution.
     objective_paths_ : list of arrays
-        J after every iteration, of the fit to the labeled rows and of every stage. Within each, it
-        never increases.
+        J after every iteration, for the labeled rows and for every stage. It never increases.
     n_iter_ : int
         Iterations of L-BFGS in all stages.
     converged_ : bool
@@ -115,45 +114,27 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     >>> X = rng.normal(size=(400, 2)) + [4, 0] * truth[:, None]
     >>> y = np.where(np.arange(400) < 8, truth, -1)
     >>> clf = EntropyRegularizedLogisticRegression().fit(X, y)
-    >>> clf.converged_
-    True
     >>> print(f"{clf.score(X, truth):.3f} instead of {clf.supervised_.score(X, truth):.3f}")
     0.983 instead of 0.960
     """
 
-    # Every number is looked at beforehand: with many columns, no Gram matrix would show NaN.
+    # With many columns, there is no Gram matrix to show NaN.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "entropy_weight": [Interval(Real, 0, None, closed="left")],
-        "n_stages": [Interval(Integral, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "missing_label": "no_validation",
-        "verbose": ["verbose"],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
+        "alpha": POSITIVE,
+        "entropy_weight": NOT_NEGATIVE,
+        "n_stages": AT_LEAST_ONE,
     }
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        entropy_weight: float = 1.0,
-        n_stages: int = 10,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.entropy_weight = entropy_weight
-        self.n_stages = n_stages
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
+    alpha: float = field(default=1.0, kw_only=False)
+    entropy_weight: float = 1.0
+    n_stages: int = 10
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    missing_label: Any = "auto"
+    verbose: int = 0
 
     def to_sklearn(self) -> LogisticRegression:
         check_is_fitted(self, "coef_")
@@ -181,7 +162,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
             objective = self._objective(rows, labels.target, labeled, unlabeled)
             descents += self._anneal(objective, descents[0].weights, schedule, budget)
         self._set_descents(descents, known.classes)
-        if len(descents) <= len(schedule):  # a callback has stopped it
+        if len(descents) <= len(schedule):  # stopped by a callback
             self.converged_ = False
         elif not self.converged_:
             warn_not_converged(
@@ -192,8 +173,24 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     def _objective(
         self, rows: Rows, target: Matrix, labeled: Vector, unlabeled: Vector
     ) -> EntropyObjective:
-        alpha = float(self.alpha)
-        found = coordinates(rows, labeled + unlabeled, alpha, self.fit_intercept)
+        """Choose coordinates in which scales and correlations of columns do not slow descent."""
+        alpha, weights = float(self.alpha), CURVATURE * (labeled + unlabeled)
+        found: Coordinates
+        if rows.n_columns <= MANY_COLUMNS:
+            found = whiten(rows, weights, alpha, self.fit_intercept)
+        else:
+            sums = wide_moments(rows, weights, centre=self.fit_intercept)
+            found = MatrixFreeCoordinates(
+                sums.rows,
+                weights,
+                alpha,
+                sums.mean,
+                unit=1.0 / np.sqrt(sums.spread + alpha),
+                shifts=np.full(int(self.fit_intercept), 1.0 / np.sqrt(sums.total)),
+                restricted=False,
+                column_norms=np.sqrt(sums.raw),
+                idle=np.flatnonzero(~sums.varies),
+            )
         return EntropyObjective(found, target, labeled, unlabeled, alpha)
 
     def _anneal(
@@ -205,7 +202,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         for entropy_weight in schedule:
             if budget.exhausted:
                 break
-            tol = self.tol if entropy_weight == schedule[-1] else max(self.tol, COARSE)
+            tol = self.tol if entropy_weight == schedule[-1] else max(self.tol, COARSE_TOL)
             descents.append(descend(objective, weights, entropy_weight, tol, self.max_iter))
             weights = descents[-1].weights
             budget.n_iter += descents[-1].n_iter
@@ -223,34 +220,14 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         self.converged_ = descents[-1].converged
 
 
-def coordinates(rows: Rows, weights: Vector, alpha: float, fit_intercept: bool) -> Coordinates:
-    """Return coordinates in which neither scales nor correlations of the columns slow descent."""
-    if rows.n_columns <= MANY_COLUMNS:
-        return whiten(rows, CURVATURE * weights, alpha, fit_intercept)
-    sums = wide_moments(rows, CURVATURE * weights, centre=fit_intercept)
-    return MatrixFreeCoordinates(
-        sums.rows,
-        CURVATURE * weights,
-        alpha,
-        sums.mean,
-        unit=1.0 / np.sqrt(sums.spread + alpha),
-        shifts=np.full(int(fit_intercept), 1.0 / np.sqrt(sums.total)),
-        restricted=False,
-        column_norms=np.sqrt(sums.raw),
-        idle=np.flatnonzero(~sums.varies),
-    )
-
-
 @dataclass(frozen=True)
 class EntropyObjective:
     """J, penalised log loss of labeled rows plus weighted entropy of unlabeled rows."""
 
     coordinates: Coordinates
-    # (1, n_rows) for two classes, 0 or 1, or one-hot; anything finite where unlabeled
-    target: Matrix
-    # labeled, unlabeled: (n_rows,): weights of the rows in the log loss and in the entropy
-    labeled: Vector
-    unlabeled: Vector
+    target: Matrix  # (1, n_rows) for two classes, 0 or 1, or one-hot; finite where unlabeled
+    labeled: Vector  # (n_rows,): weights in the log loss
+    unlabeled: Vector  # (n_rows,): weights in the entropy
     alpha: float
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
@@ -289,8 +266,7 @@ class Descent:
     """Where L-BFGS ended."""
 
     weights: Weights
-    # (n_iter + 1,): the objective at the start and after every iteration; it never increases
-    path: Vector
+    path: Vector  # (n_iter + 1,): the objective at the start and after every iteration
     converged: bool
 
     @property
@@ -298,7 +274,7 @@ class Descent:
         return len(self.path) - 1
 
 
-@single_threaded_blas()  # for the short vectors of L-BFGS; passes over the rows have their threads
+@single_threaded_blas()  # of the short vectors of L-BFGS: passes over the rows use threads
 def descend(
     objective: EntropyObjective, start: Weights, entropy_weight: float, tol: float, max_iter: int
 ) -> Descent:
@@ -317,13 +293,14 @@ def descend(
     def converged() -> bool:
         return bool(np.linalg.norm(last[1]) <= tol * np.sqrt(2.0 * last[0]))
 
-    def note(_: Vector) -> None:
+    def after_iteration(_: Vector) -> None:
         path.append(last[0])
         if converged() or len(path) > max_iter:
             raise StopIteration
 
     value_and_gradient(at.ravel())
     path.append(last[0])
+    limits = {"maxiter": max_iter, "maxfun": 100 * max_iter, "ftol": 0.0, "gtol": 0.0}
     # The line search may give up where another start from the same point would not.
     while not converged() and len(path) <= max_iter:
         before = path[-1]
@@ -332,8 +309,8 @@ def descend(
             at.ravel(),
             jac=True,
             method="L-BFGS-B",
-            callback=note,
-            options={"maxiter": max_iter, "maxfun": 100 * max_iter, "maxcor": 20, **ZERO},
+            callback=after_iteration,
+            options={"maxcor": 20, **limits},
         ).x
         value_and_gradient(at)
         if path[-1] >= before:

@@ -1,15 +1,14 @@
-"""Least squares beyond the supervised one: updated second moments, a graph, quick retraining."""
+"""Least squares with updated second moments, with a graph, and for self-learning."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse._words import documented_like
@@ -25,22 +24,27 @@ from neverworse.estimators import (
     space_of_all,
     stored_weights,
 )
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+)
 from neverworse.projection import EPS, GramCoordinates, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import Rows
 
-# Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
-# of the scores, relative to the residuals, must not exceed this for steps of self-learning.
+# Largest rounding error of scores, relative to the residuals, for steps of self-learning.
 MAX_SCORE_ERROR = 1e-10
 
 
 @documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class UpdatedSecondMomentClassifier(IndicatorClassifier):
     r"""Least squares classifier with the second moments of labeled and unlabeled rows.
 
-    The least squares weights are made of two moments: the second moments of the features, and
-    their products with the target. Unlabeled rows have features, so that the first can be
-    estimated from all rows, and the second only from the labeled ones. With targets
-    :math:`y_i \in \{0, 1\}`,
+    The second moments of the features are estimated from all rows, and their products with the
+    target from the labeled ones. With targets :math:`y_i \in \{0, 1\}`,
 
     .. math:: w = \left( \frac{n_l}{n_l + n_u} E'SE + \alpha I \right)^{-1} X'S (y - \bar y) ,
               \qquad b = \bar y - \bar e \cdot w ,
@@ -49,36 +53,25 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     :math:`\bar y` is the mean target of the labeled rows, S holds row weights, and :math:`n_l` and
     :math:`n_u` are their sums over labeled and unlabeled rows. It helps where there are hardly more
     labeled rows than columns, so that their own second moments are almost singular. It hurts where
-    errors of the two moments cancelled before: least squares reproduces targets that are linear in
-    the features from a handful of labeled rows, and this does not.
+    targets are linear in the features, which least squares fits without error.
 
     Parameters
     ----------
     alpha : float, default=0.0
-        Ridge penalty, on the scale of the labeled rows: the same as in `LeastSquaresClassifier`.
+        Ridge penalty, as in `LeastSquaresClassifier`.
     fit_intercept : bool, default=True
-        Whether to fit b. Without it nothing is centred, neither rows nor targets.
-    rcond : float or None, default=None
-        How rank deficiency is decided, as in `LeastSquaresClassifier`, from the second moments of
-        all rows.
-    {missing_label}
+        Whether to fit b. Without it, neither rows nor targets are centred.
+    {rcond, missing_label}
 
     Attributes
     ----------
     {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised counterpart, and the same without unlabeled rows.
-
     Notes
     -----
-    On average over all rows the score is the share of the second class among the labeled rows, as
-    in the published experiments of Krijthe and Loog. (A column of ones that is updated like the
-    other columns would make the classifier depend on which class is coded 1.)
-
-    Since :math:`X'S(y - \bar y) = E'Sr` with r the residuals of the labeled rows and zero for
-    unlabeled ones, w is :math:`(n_l + n_u) / n_l` times a least squares solution on all rows.
+    The mean score over all rows is the share of the second class among the labeled rows, as in the
+    published experiments of Krijthe and Loog. (Updating a column of ones like the other columns
+    would make the classifier depend on which class is coded 1.)
 
     References
     ----------
@@ -101,22 +94,12 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     """
 
     _skips_rows: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = (
-        LeastSquaresClassifier._parameter_constraints
-    )
+    _parameter_constraints: ClassVar[Constraints] = LeastSquaresClassifier._parameter_constraints
 
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
+    alpha: float = field(default=0.0, kw_only=False)
+    fit_intercept: bool = True
+    rcond: float | None = None
+    missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label)
@@ -143,6 +126,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
 
 
 @documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     r"""Least squares classifier whose scores change little between neighbours.
 
@@ -152,9 +136,8 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
               (f(x_j) - f(x_k))^2 .
 
     The last sum is over pairs of labeled and unlabeled rows, of which :math:`w_{jk}` is 1 if one is
-    among the nearest neighbours of the other, and 0 if not: it is small where classes are separated
-    by a gap between rows. If they are not, the classifier may well be worse than the supervised
-    one; `audit` says what is certain.
+    among the nearest neighbours of the other, and 0 if not. If classes are not separated by a gap
+    between rows, the classifier may well be worse than the supervised one.
 
     Parameters
     ----------
@@ -162,24 +145,21 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         Ridge penalty of the function.
     beta : float, default=0.1
         Penalty of differences between neighbours. With 0, unlabeled rows play no part.
-    n_neighbors : int, default=10
-        Neighbours of each row, by Euclidean distance.
-    normalized : bool, default=False
-        Whether scores are divided by the roots of the numbers of neighbours before they are
-        compared (the normalised Laplacian of the graph).
     kernel : {"linear", "rbf", "laplacian", "poly"} or callable, default="rbf"
         By scikit-learn's name, or a function of two rows.
     gamma : float or None, default=None
         Of the kernels "rbf", "laplacian" and "poly". None: 1 / n_features.
-    {degree, coef0, n_components, random_state, fit_intercept, missing_label}
+    {degree, coef0, n_components, random_state}
+    n_neighbors : int, default=10
+        Neighbours of each row, by Euclidean distance.
+    normalized : bool, default=False
+        Whether to use the normalised Laplacian of the graph: scores are divided by the square roots
+        of the numbers of neighbours before they are compared.
+    {fit_intercept, missing_label}
 
     Attributes
     ----------
     {classes_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised counterpart.
 
     References
     ----------
@@ -200,45 +180,23 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     """
 
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "normalized": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "missing_label": "no_validation",
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         **KERNEL_CONSTRAINTS,
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "gamma": [*POSITIVE, None],
+        "alpha": POSITIVE,
+        "beta": NOT_NEGATIVE,
+        "n_neighbors": AT_LEAST_ONE,
+        "normalized": ["boolean"],
     }
 
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        beta: float = 0.1,
-        *,
-        n_neighbors: int = 10,
-        normalized: bool = False,
-        kernel: Any = "rbf",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-        fit_intercept: bool = True,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.n_neighbors = n_neighbors
-        self.normalized = normalized
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
-        self.fit_intercept = fit_intercept
-        self.missing_label = missing_label
+    alpha: float = field(default=0.01, kw_only=False)
+    beta: float = field(default=0.1, kw_only=False)
+    kernel: Any = "rbf"
+    n_neighbors: int = 10
+    normalized: bool = False
+    fit_intercept: bool = True
+    missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         if self.kernel == "precomputed":
@@ -288,12 +246,11 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
 
 
 class WhitenedTrainer:
-    """Retrains least squares by a step in whitened coordinates: one pass over the rows.
+    """Retrains least squares in whitened coordinates, by one pass over the rows.
 
-    In coordinates z that whiten all rows, w = Tz with T'HT = I and H = E'SE + αP, the weights for
-    the labels y are z = T'E'Sy. From weights that were fitted to other labels they are one step
-    away, z(y) = z + T'(E'S(y - Ew) - αPw), and labels, residuals and their sum all come from the
-    scores Ew of one pass. The step also removes what rounding has left in w.
+    With w = Tz, T'HT = I and H = E'SE + αP, the weights for the labels y are z = T'E'Sy. From the
+    weights for other labels it is one step, z + T'(E'S(y - Ew) - αPw), with labels and residuals
+    from the scores Ew of one pass. The step also corrects rounding errors of w.
     """
 
     def __init__(self, whitening: GramCoordinates, known: KnownLabels, supervised: Any) -> None:
@@ -302,9 +259,8 @@ class WhitenedTrainer:
         self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(len(known.classes) - 1))
         self.alpha = supervised.alpha_
         self.weights = stored_weights(supervised)
-        self.next = self.weights  # those for the labels that `label` has last given
-        # The supervised weights may lie outside of the coordinates, so no step leads from them.
-        self.is_fitted = False
+        self.next = self.weights  # for the labels that `label` has last returned
+        self.is_fitted = False  # the supervised weights may lie outside of the coordinates
 
     def label(self) -> AnyArray:
         labels, w = self.labels, self.weights
@@ -319,7 +275,7 @@ class WhitenedTrainer:
             residual = target - (t + 0.5) if self.is_fitted else target
             if labels.weights is None:
                 return residual
-            # Rows without a weight may score anything, even infinity.
+            # Scores of rows without a weight may overflow.
             s = labels.weights[rows]
             return np.multiply(s, residual, out=np.zeros_like(residual), where=s > 0.0)
 
@@ -336,7 +292,7 @@ class WhitenedTrainer:
         self.weights, self.is_fitted = self.next, True
 
     def settled(self, codes: AnyArray) -> Weights:
-        """Return the weights for the labels of the last retraining; refined, if these stayed."""
+        """Return the weights for these labels; refined if the last pass has not changed them."""
         stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
         return self.next if stayed else self.weights
 

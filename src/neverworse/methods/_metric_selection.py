@@ -1,8 +1,8 @@
-"""Model selection by how much models differ where labels are missing."""
+"""Model selection by how much candidates differ on unlabeled rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ from neverworse.estimators import (
     split_targets,
     weights_for,
 )
+from neverworse.methods._base import SHARED_CONSTRAINTS, Constraints, dask_tokenize
 from neverworse.methods._references import SupervisedClassifier
 
 # Inequalities and equalities hold up to rounding errors of this relative size.
@@ -39,14 +40,14 @@ Named = list[tuple[str, Any]]  # estimators with their names
 
 
 @documented_like(SupervisedClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
     r"""Model selection by the differences between models on unlabeled rows.
 
     Candidates :math:`h_0, h_1, \ldots`, ordered from simple to complex, are fitted to the labeled
-    rows. Their distances :math:`\hat d(h_k, P)` to the targets are known on these rows only, and
-    overfitting makes them too small. Their distances from each other, however, are known on the
-    unlabeled rows too: :math:`d(h_k, h_l)`. Two hypotheses that both seem close to the target
-    cannot be far apart from each other.
+    rows. Their distances :math:`\hat d(h_k, P)` to the targets are known on these rows only, where
+    overfitting makes them too small. Their distances from each other, :math:`d(h_k, h_l)`, are
+    known on the unlabeled rows too, and two candidates close to the target are close to each other.
 
     - "tri" chooses the last candidate that satisfies the triangle inequality
       :math:`d(h_k, h_l) \le \hat d(h_k, P) + \hat d(h_l, P)` with every simpler one.
@@ -64,21 +65,19 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     method : {"adj", "tri"}, default="adj"
         How to choose.
     distance : {"auto", "predict", "predict_proba"}, default="auto"
-        What is compared: the share of rows with different classes, or for regressors the root
-        mean squared difference of the predictions ("predict"); that of the probabilities of
-        classifiers ("predict_proba"); or "predict_proba" if all candidates have it ("auto").
+        "predict": the share of rows with different classes, or for regressors the root mean squared
+        difference of the predictions. "predict_proba": that of the probabilities. "auto":
+        "predict_proba" if all candidates have it, otherwise "predict".
     missing_label : "auto" or scalar, default="auto"
         As in `LeastSquaresClassifier`. For regressors, "auto" means any null value.
     verbose : int, default=0
-        Whether to write a line to stderr for every candidate. If a callback of scikit-learn asks
-        to stop, the choice is made among the candidates so far.
+        If positive, write a line to stderr for every candidate. If a callback stops the fit, the
+        choice is made among the candidates so far.
 
     Attributes
     ----------
-    best_estimator_ : estimator
-        The chosen candidate, fitted to the labeled rows. It makes the predictions.
-    best_index_, best_name_ : int, str
-        Its position among the candidates, and its name.
+    best_estimator_, best_index_, best_name_ : estimator, int, str
+        The chosen candidate, fitted to the labeled rows, its position and its name.
     supervised_ : estimator
         The choice without unlabeled rows: the candidate with the smallest `target_distances_`.
     estimators_, named_estimators_ : list of estimators, Bunch
@@ -87,17 +86,15 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         Distances to the targets on the labeled rows.
     labeled_distances_, unlabeled_distances_ : arrays of shape (n_candidates, n_candidates)
         Distances of the candidates from each other, on labeled and on unlabeled rows.
-    adjusted_distances_ : array of shape (n_candidates,)
-        What "adj" compares.
-    consistent_ : boolean array of shape (n_candidates,)
-        Which candidates satisfy the triangle inequality with every simpler one, for "tri".
+    adjusted_distances_, consistent_ : arrays of shape (n_candidates,)
+        The adjusted distances of "adj"; which candidates satisfy all inequalities of "tri".
     {classes_, n_features_in_, feature_names_in_}
 
     Notes
     -----
-    A candidate that fits all labeled rows without error has an adjusted distance of zero, however
-    much it varies elsewhere: leave interpolating models out, or use "tri". Without unlabeled rows
-    "adj" chooses by the distance to the targets, and "tri" the most complex candidate.
+    A candidate that interpolates the labeled rows has an adjusted distance of zero: leave it out,
+    or use "tri". Without unlabeled rows "adj" chooses by the distance to the targets, and "tri" the
+    most complex candidate.
 
     References
     ----------
@@ -107,44 +104,34 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.base import clone
     >>> from sklearn.kernel_ridge import KernelRidge
     >>> from neverworse.methods import MetricModelSelection
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 1))
     >>> y = X[:, 0] ** 3 - X[:, 0] + 0.05 * rng.normal(size=500)
     >>> y[20:] = np.nan
-    >>> model = KernelRidge(alpha=1e-6, kernel="poly", gamma=1.0)
-    >>> models = [(f"degree {k}", clone(model).set_params(degree=k)) for k in range(1, 13)]
+    >>> model = {"kernel": "poly", "alpha": 1e-6, "gamma": 1.0}
+    >>> models = [(f"degree {k}", KernelRidge(degree=k, **model)) for k in range(1, 13)]
     >>> reg = MetricModelSelection(models).fit(X, y)
     >>> reg.best_name_, int(np.argmin(reg.target_distances_)) + 1
     ('degree 3', 12)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         "estimators": [list],
         "method": [StrOptions({"adj", "tri"})],
         "distance": [StrOptions({"auto", "predict", "predict_proba"})],
-        "missing_label": "no_validation",
-        "verbose": ["verbose"],
     }
-
     _predictor: ClassVar[str] = "best_estimator_"
 
-    def __init__(
-        self,
-        estimators: Named,
-        *,
-        method: str = "adj",
-        distance: str = "auto",
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.estimators = estimators
-        self.method = method
-        self.distance = distance
-        self.missing_label = missing_label
-        self.verbose = verbose
+    estimators: Named = field(kw_only=False)
+    method: str = "adj"
+    distance: str = "auto"
+    missing_label: Any = "auto"
+    verbose: int = 0
+
+    __dask_tokenize__ = dask_tokenize
 
     @documented_like(SupervisedClassifier.fit)
     @explains_conversion
@@ -214,37 +201,37 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         self._validate_names([name for name, _ in given])
         kinds = {name: get_tags(e).estimator_type or "neither" for name, e in given}
         if set(kinds.values()) not in ({"classifier"}, {"regressor"}):
-            told = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
-            raise ValueError(f"Candidates must be all classifiers, or all regressors. Got: {told}.")
+            shown = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
+            raise ValueError(
+                f"Candidates must be all classifiers, or all regressors. Got: {shown}."
+            )
 
     def _choose(self, X: Any, y: Any, weights: Vector | None, budget: Budget) -> None:
-        compared = Targets.of(self, X, y, weights)
-        labeled = compared.rows.labeled()
-        fitted, responses = [], []
+        comparison = Comparison.of(self, X, y, weights)
+        labeled = comparison.rows.labeled()
+        fitted, responses = {}, []
         for name, estimator in self.estimators:
-            fitted.append(labeled.fit(estimator))
-            responses.append(compared.respond(name, fitted[-1]))
+            fitted[name] = labeled.fit(estimator)
+            responses.append(comparison.respond(name, fitted[name]))
             budget.n_iter = len(fitted)
             budget.report(f"candidate {name!r}", len(labeled.codes))
             if budget.exhausted:
                 break
-        names = [name for name, _ in self.estimators]
-        self.estimators_ = fitted
-        self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=False)))
-        target, between, unlabeled = compared.distances(responses)
+        self.estimators_, self.named_estimators_ = list(fitted.values()), Bunch(**fitted)
+        target, between, unlabeled = comparison.distances(responses)
         self.target_distances_, self.labeled_distances_ = target, between
         self.unlabeled_distances_ = unlabeled
         self.adjusted_distances_ = adjusted(target, between, unlabeled)
         sums = (1.0 + ROUNDING) * (target[:, None] + target)
         self.consistent_ = ~np.tril(unlabeled > sums, -1).any(axis=1)
         adj, tri = np.argmin(self.adjusted_distances_), np.flatnonzero(self.consistent_)[-1]
-        best = int(tri if self.method == "tri" else adj)
-        self.best_index_, self.best_name_ = best, names[best]
-        self.supervised_ = fitted[int(np.argmin(target))]
-        if compared.is_classification:
-            self.classes_ = compared.rows.classes
-        copy_input_checks(fitted[best], self)
-        self.best_estimator_ = fitted[best]
+        self.best_index_ = int(tri if self.method == "tri" else adj)
+        self.best_name_ = self.estimators[self.best_index_][0]
+        self.supervised_ = self.estimators_[int(np.argmin(target))]
+        if comparison.is_classification:
+            self.classes_ = comparison.rows.classes
+        self.best_estimator_ = self.estimators_[self.best_index_]
+        copy_input_checks(self.best_estimator_, self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -274,8 +261,8 @@ def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """What candidates are fitted to and compared with, and how."""
+class Comparison:
+    """The rows and targets that candidates are fitted to and compared on."""
 
     rows: LabeledRows  # of regressors, the "classes" are the targets, one for each row
     weights: Vector  # (n_rows,)
@@ -284,25 +271,25 @@ class Targets:
     response: str  # the method of the candidates whose results are compared
 
     @classmethod
-    def of(cls, chooser: MetricModelSelection, X: Any, y: Any, weights: Vector | None) -> Targets:
+    def of(
+        cls, chooser: MetricModelSelection, X: Any, y: Any, weights: Vector | None
+    ) -> Comparison:
         """Check y, and decide what is compared."""
         s = np.ones(_num_samples(X)) if weights is None else weights
         candidates = [estimator for _, estimator in chooser.estimators]
         response, missing_label = chooser.distance, chooser.missing_label
-        if not is_classifier(candidates[0]):
-            marker = np.nan if is_auto(missing_label) else missing_label
-            target, unlabeled = split_targets(y, marker)
-            check_consistent_length(X, target)
-            if not s[~unlabeled].any():
-                raise ValueError("sample_weight is zero for all rows with a target.")
-            rows = LabeledRows(X, target, np.arange(len(target)), unlabeled, weights)
-            response = "predict" if response == "auto" else response
-            return cls(rows, s, target[:, None], False, response)
-        rows = LabeledRows.split(X, y, missing_label, weights)
         if response == "auto":
             every = all(hasattr(estimator, "predict_proba") for estimator in candidates)
             response = "predict_proba" if every else "predict"
-        return cls(rows, s, np.eye(len(rows.classes))[rows.codes], True, response)
+        if is_classifier(candidates[0]):
+            rows = LabeledRows.split(X, y, missing_label, weights)
+            return cls(rows, s, np.eye(len(rows.classes))[rows.codes], True, response)
+        target, unlabeled = split_targets(y, np.nan if is_auto(missing_label) else missing_label)
+        check_consistent_length(X, target)
+        if not s[~unlabeled].any():
+            raise ValueError("sample_weight is zero for all rows with a target.")
+        rows = LabeledRows(X, target, np.arange(len(target)), unlabeled, weights)
+        return cls(rows, s, target[:, None], False, response)
 
     def respond(self, name: str, fitted: Any) -> Matrix:
         """Return what a fitted candidate predicts for all rows, in the form of `truth`."""
@@ -312,14 +299,16 @@ class Targets:
             return np.eye(len(self.rows.classes))[codes]
         needed = self.truth.shape if self.is_classification else self.truth.shape[:1]
         if given.shape != needed:
-            gives = f"{self.response} of shape {given.shape}, but {needed} is needed"
-            raise ValueError(f"Candidate {name!r} gives {gives}.")
+            raise ValueError(
+                f"Candidate {name!r} gives {self.response} of shape {given.shape}, but {needed} is "
+                "needed."
+            )
         if not np.isfinite(given[self.weights > 0.0]).all():
             raise ValueError(f"Candidate {name!r} predicts NaN or infinity. Leave it out.")
         return given.astype(np.float64).reshape(self.truth.shape)
 
     def distances(self, responses: list[Matrix]) -> tuple[Vector, Matrix, Matrix]:
-        """Return the distances to the targets, and from each other on labeled and other rows."""
+        """Return distances to the targets, and between candidates on labeled and unlabeled rows."""
         unlabeled = self.rows.unlabeled
         labeled = self._matrix([*responses, self.truth], ~unlabeled)
         others = unlabeled if self.weights[unlabeled].any() else ~unlabeled

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,15 +27,23 @@ from neverworse.estimators import (
     refuse_chunks,
     split_labels,
 )
-from neverworse.methods._base import LogOddsMixin, check_two_classes, warn_not_converged
+from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    LogOddsMixin,
+    check_two_classes,
+    dask_tokenize,
+    warn_not_converged,
+)
 from neverworse.methods._null_category_inference import BATCH, Data, Evidence, Process, fit_process
 
-# Left of this, u plus its hazard is computed by a continued fraction with this number of terms;
-# to the right, the two do not cancel.
+# Below this, u plus its hazard is computed by a continued fraction with this number of terms.
 TAIL, TERMS = -3.0, 60
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
@@ -50,8 +58,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     rows of a class to be unlabeled. It is small where f is close to zero, so the boundary keeps
     away from unlabeled rows. That helps if few rows lie between the classes, and harms otherwise.
 
-    The posterior of f is approximated by expectation propagation, starting from that of the labeled
-    rows because there may be several solutions; unlabeled rows never widen the latent values.
+    The posterior of f is approximated by expectation propagation, from that of the labeled rows on.
     Parameters of the kernel are chosen by the approximate marginal likelihood.
 
     Parameters
@@ -62,19 +69,17 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         not fixed grows to its bound, because fewer latent values then lie in the null category.
     width : float, default=1.0
         a, the width of the null category, in units of the standard deviation of the noise. With 0,
-        unlabeled rows carry no information: classification with a probit likelihood.
+        unlabeled rows carry no information.
     unlabeled_rates : (float, float) or None, default=None
         The probabilities :math:`\gamma_-, \gamma_+` of a row of the first and of the second class
-        to be unlabeled. None: they are equal, so they cancel and are left out.
+        to be unlabeled. None: they are equal.
     optimize : bool, default=True
-        Whether parameters of the kernel are chosen by the marginal likelihood, within their bounds,
-        or taken as they are.
+        Whether to choose parameters of the kernel by the marginal likelihood, within their bounds.
     max_active : int, default=200
         Maximum number of active rows (inducing points). See Notes.
     tol : float, default=1e-6
-        Expectation propagation ends when replacing the approximation of a row's likelihood by the
-        likelihood itself changes no mean (in standard deviations) and no variance (relative to it)
-        by more than this.
+        Stop when replacing the approximation of a row's likelihood by the likelihood itself changes
+        no mean (in standard deviations) and no variance (relative to it) by more than this.
     max_iter : int, default=1000
         Maximum number of iterations of expectation propagation.
     {missing_label}
@@ -84,8 +89,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The classes in sorted order.
+    {classes_}
     kernel_ : kernel
         With the parameters that were chosen.
     supervised_ : NullCategoryNoiseModel
@@ -93,12 +97,11 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     active_rows_ : array of shape (n_active, n_features)
         The active rows, from which predictions are computed.
     log_marginal_likelihood_ : float
-        Approximate logarithm of the probability of all labels, and of the unlabeled rows not being
-        null.
+        Approximate log probability of all labels, and of no unlabeled row being null.
     residual_, n_iter_ : float, int
-        What `tol` bounds, and iterations of expectation propagation, with the kernel `kernel_`.
+        The change that `tol` bounds, and iterations of expectation propagation, for `kernel_`.
     converged_ : bool
-        Whether `residual_` is as small as `tol`.
+        Whether `tol` was reached.
     {n_features_in_, feature_names_in_}
 
     Notes
@@ -106,11 +109,9 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
     memory. Active rows are chosen one by one: always the one with the largest variance given those
     before it, of the labeled rows first. Given the active rows, all others are independent in the
-    prior (a fully independent conditional). If all rows are active, nothing is approximated. The
-    authors pass over the rows once and use the likelihoods of the active ones only; here all rows
-    are used, until convergence. With more than 1,000 rows (or `max_active`, if that is larger), the
-    kernel and the active rows are chosen from a random sample of this size, at most half of it
-    labeled rows.
+    prior (a fully independent conditional). The authors use the likelihoods of active rows only,
+    in one pass; here all rows are used, until convergence. With more than 1,000 rows (or
+    `max_active`), kernel and active rows are chosen from a random sample of this size.
 
     References
     ----------
@@ -127,51 +128,33 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     >>> X = np.r_[-1.0, 1.0, np.linspace(-0.2, 0.6, 30)][:, None]  # a cluster between two labels
     >>> y = np.r_[0, 1, np.full(30, -1)]
     >>> clf = NullCategoryNoiseModel(width=2.0).fit(X, y)
-    >>> clf.converged_
-    True
     >>> np.bincount(clf.supervised_.predict(X[2:]))  # cuts the cluster in two
     array([ 8, 22])
     >>> np.bincount(clf.predict(X[2:]))
     array([ 0, 30])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         "kernel": [Kernel, None],
         "width": [Interval(Real, 0, 1e6, closed="both")],
         "unlabeled_rates": [tuple, list, np.ndarray, None],
         "optimize": ["boolean"],
-        "max_active": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "missing_label": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        "max_active": AT_LEAST_ONE,
     }
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        width: float = 1.0,
-        unlabeled_rates: Any = None,
-        optimize: bool = True,
-        max_active: int = 200,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        missing_label: Any = "auto",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.unlabeled_rates = unlabeled_rates
-        self.optimize = optimize
-        self.max_active = max_active
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.random_state = random_state
-        self.verbose = verbose
+    kernel: Any = field(default=None, kw_only=False)
+    width: float = 1.0
+    unlabeled_rates: Any = None
+    optimize: bool = True
+    max_active: int = 200
+    tol: float = 1e-6
+    max_iter: int = 1000
+    missing_label: Any = "auto"
+    random_state: Any = None
+    verbose: int = 0
+
+    __dask_tokenize__ = dask_tokenize
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -267,8 +250,7 @@ class NullCategoryNoise:
     def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
         """Return the normaliser for latent values distributed as N(mean, variance).
 
-        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows. Every row is a mixture
-        of both classes, in which a labeled row has only its own.
+        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
         """
         scale = np.sqrt(1.0 + variance)
         u = self._arguments(mean, scale)
@@ -299,7 +281,7 @@ class NullCategoryNoise:
 
 
 def _excess(u: Vector, hazard: Vector) -> Vector:
-    """Return u + hazard, of which nothing but rounding errors would be left in the far tail."""
+    """Return u + hazard, without the cancellation in the far tail."""
     excess: Vector = u + hazard
     tail = u < TAIL
     fraction = x = -u[tail]

@@ -1,12 +1,11 @@
-"""Expectation propagation for Gaussian processes of which a few active rows carry the rest.
+"""Expectation propagation for Gaussian processes with a few active rows (inducing points).
 
 Given the active rows Z, the latent values of all others are taken to be independent. With the
 Cholesky factor CC' = k(Z, Z), they are f = L'g + e, where g ~ N(0, I), L = C⁻¹ k(Z, X), and e is
-independent noise with what is left of the prior variances. Where all rows are active, e is zero
-and nothing is approximated. Memory and time grow linearly with the number of other rows.
+independent noise with the rest of the prior variances: zero for active rows.
 
-Every likelihood is replaced by a site exp(-½ τ h² + ν h) of h = L'g, such that taking one site out
-and the likelihood in leaves the moments of its latent value as they are. Sites are arrays of shape
+Every likelihood is replaced by a site exp(-½ τ h² + ν h) of h = L'g, such that replacing one site
+by its likelihood changes neither mean nor variance of the latent value. Sites are arrays of shape
 (2, n): the precisions τ and the shifts ν.
 """
 
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -27,31 +26,22 @@ from sklearn.utils import gen_batches
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
 
-# All sites move at once, by a part of the way that shrinks where steps turn around, and grows again
-# where they do not. (How far the moments are off says little: they may be more so on a good way.)
+# All sites move at once, by a damping factor that shrinks where steps turn around, and grows again
+# where they do not.
 SHRINK, GROW, SMALLEST = 0.5, 1.2, 0.01
 TINY = float(np.finfo(np.float64).tiny)
-# Variance, relative to the largest one, at which a row has nothing to add to the active ones.
-NEGLIGIBLE = 1e-10
-# Rows whose covariances with the active ones are computed at once.
-BATCH = 4096
-# Rows that parameters and active rows are chosen from, unless more rows than that may be active.
-SAMPLE = 1000
-# Prior variances of the default kernel: of what differs between rows, and of what all rows have in
-# common. The noise has the variance 1.
-VARIANCE, BIAS = 10.0, 1.0
-# How far, as a factor, the length scale of the default kernel may go from where it starts.
-RANGE = 100.0
-# Step of the differences that give the gradient over logarithms of kernel parameters. The exact
-# gradient is known only where no site is kept from a negative precision; elsewhere the formula was
-# measured to be off by a factor of up to five.
+NEGLIGIBLE = 1e-10  # variance, relative to the largest one, that is not worth an active row
+BATCH = 4096  # rows whose covariances with the active ones are computed at once
+SAMPLE = 1000  # rows that kernel and active rows are chosen from, unless `max_active` is larger
+VARIANCE, BIAS = 10.0, 1.0  # prior variances of the default kernel; the noise has the variance 1
+RANGE = 100.0  # factor by which the length scale of the default kernel may change
+# Step of finite differences for the gradient over logarithms of kernel parameters. (The analytic
+# gradient is wrong where a site would have a negative precision.)
 STEP = 1e-3
-# When the search ends: gradient, and relative change of the value.
-SMALL_GRADIENT, SMALL_CHANGE = 1e-2, 1e-6
+SMALL_GRADIENT, SMALL_CHANGE = 1e-2, 1e-6  # where the search for kernel parameters ends
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Normalisers Z of likelihoods times Gaussians N(m, v): log Z and its derivatives over m."""
 
     log_z: Vector
@@ -81,8 +71,7 @@ class Posterior:
 
     def latent(self, factor: Matrix) -> tuple[Vector, Vector]:
         """Return means and variances of h = L'g, for L of shape (m, n)."""
-        spread = self.inverse_root @ factor
-        return self.centre @ factor, np.einsum("ij,ij->j", spread, spread)
+        return self.centre @ factor, _squared_norms(self.inverse_root @ factor)
 
 
 @dataclass(frozen=True)
@@ -92,9 +81,7 @@ class Approximation:
     posterior: Posterior
     sites: Matrix
     log_evidence: float  # approximate logarithm of the marginal likelihood
-    # by how much moments differ at most if a likelihood replaces its site: of means in units of the
-    # standard deviation, of variances relative to them
-    residual: float
+    residual: float  # largest change of a moment if a likelihood replaces its site; see `tol`
     n_iter: int
     converged: bool
 
@@ -106,18 +93,17 @@ def propagate(
     tol: float,
     max_iter: int,
 ) -> Approximation:
-    """Move the sites until they fit to the likelihoods.
+    """Move the sites until they match the likelihoods, for L of shape (m, n).
 
     A site never has a negative precision: where a likelihood widens the distribution of its latent
-    value, only the mean is matched, and the variance stays. That keeps every step well defined. L'L
-    is the prior covariance, for L of shape (m, n), and `tol` the largest residual.
+    value, only the mean is matched, and the variance stays. That keeps every step well defined.
     """
-    prior = np.maximum(np.einsum("ij,ij->j", factor, factor), TINY)
+    prior = np.maximum(_squared_norms(factor), TINY)
     sites, part, before, n_iter = start, 1.0, np.zeros_like(start), 0
     while True:
         posterior, (precision, shift) = Posterior.of(sites, factor), sites
         centre, spread = posterior.latent(factor)
-        # Without its own site, no variance is larger than before all sites.
+        # Without its own site, no variance is larger than in the prior.
         kept = np.maximum(1.0 - spread * precision, spread / prior)
         mean, variance = (centre - spread * shift) / kept, spread / kept
         evidence = likelihood(mean, variance)
@@ -142,7 +128,7 @@ def propagate(
 
 @dataclass(frozen=True)
 class ActiveRows:
-    """Rows that others depend on."""
+    """The active rows Z, with the Cholesky factor of their covariance."""
 
     kernel: Any
     rows: Matrix  # (m, n_features): Z
@@ -161,8 +147,7 @@ class ActiveRows:
             factor[:, batch] = linalg.solve_triangular(
                 self.triangle, shared, lower=True, check_finite=False
             )
-        own = _finite(self.kernel.diag(X)) - np.einsum("ij,ij->j", factor, factor)
-        return factor, np.maximum(own, 0.0)
+        return factor, np.maximum(_finite(self.kernel.diag(X)) - _squared_norms(factor), 0.0)
 
 
 @dataclass(frozen=True)
@@ -181,13 +166,12 @@ class Process:
 
 @dataclass(frozen=True)
 class Data:
-    """Rows with what is known about their labels, and how to propagate it."""
+    """Rows with their labels, and the settings of expectation propagation."""
 
     X: Matrix  # (n, n_features)
     sign: Vector  # (n,): 1 and -1 for rows of the two classes, 0 for unlabeled rows
     likelihood: Likelihood
-    max_active: int  # number of active rows at most
-    # tol, max_iter: of expectation propagation
+    max_active: int
     tol: float
     max_iter: int
 
@@ -199,7 +183,7 @@ class Data:
         return ActiveRows.of(kernel, self.X[chosen])
 
     def process(self, active: ActiveRows, start: Matrix | None = None) -> Process:
-        """Find the posterior: of several fixed points, the one near that of the labeled rows."""
+        """Find the posterior; there may be several, so start from that of the labeled rows."""
         factor, own = active.factor(self.X)
         if start is None:
             start, labeled = np.zeros((2, len(self.X))), np.flatnonzero(self.sign)
@@ -210,7 +194,7 @@ class Data:
         return Process(active, self._propagate(factor, own, self.sign, start))
 
     def _propagate(self, factor: Matrix, own: Vector, sign: Vector, start: Matrix) -> Approximation:
-        # The variance that is a row's own acts as noise, and makes its likelihood flatter.
+        # The variance of e acts as additional noise.
         def likelihood(mean: Vector, variance: Vector) -> Evidence:
             return self.likelihood(sign, mean, variance + own)
 
@@ -220,8 +204,7 @@ class Data:
 def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Indices:
     """Choose rows one by one: always the one with the largest variance, given those before it.
 
-    The first half comes from the labeled rows, if there are enough, so that their likelihoods are
-    exact. There are fewer than `max_active` if no variance is left.
+    The first half are labeled rows, if there are enough. Ends early if no variance is left.
     """
     left = _finite(kernel.diag(X)).copy()
     smallest = NEGLIGIBLE * float(left.max())
@@ -236,7 +219,7 @@ def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Ind
             break
         m = len(active)
         covariance = _finite(kernel(X[row : row + 1], X)[0]) - factor[:m, row] @ factor[:m]
-        # White noise is in the variance of a row, but in no covariance with others.
+        # A white kernel adds to variances, but to no covariance.
         common, left[row] = covariance[row], 0.0
         if common > smallest:
             factor[m] = covariance / np.sqrt(common)
@@ -254,13 +237,15 @@ def sample_rows(labeled: Mask, size: int, rng: RandomState) -> Indices:
     """Return positions of a random sample of rows: labeled ones first, up to half of it."""
     if len(labeled) <= size:
         return np.arange(len(labeled))
-    known, unknown = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+    unknown, known = (rng.permutation(np.flatnonzero(labeled == which)) for which in (0, 1))
     n_known = min(len(known), max(size // 2, size - len(unknown)))
-    parts = [
-        rng.choice(rows, number, replace=False) if number < len(rows) else rows
-        for rows, number in ((known, n_known), (unknown, size - n_known))
-    ]
-    return np.sort(np.concatenate(parts))
+    return np.sort(np.concatenate([known[:n_known], unknown[: size - n_known]]))
+
+
+def _squared_norms(matrix: Matrix) -> Vector:
+    """Return the squared norms of the columns."""
+    norms: Vector = np.einsum("ij,ij->j", matrix, matrix)
+    return norms
 
 
 def _cholesky(matrix: Matrix) -> Matrix:
@@ -286,7 +271,7 @@ def _finite(values: Any) -> Any:
 def fit_process(
     kernel: Any, data: Data, optimize_kernel: bool, rng: RandomState, budget: Budget
 ) -> Process:
-    """Choose parameters of the kernel and active rows, and find the posterior of all rows."""
+    """Choose kernel parameters and active rows, and find the posterior of all rows."""
     sample = data.take(sample_rows(data.sign != 0.0, max(SAMPLE, data.max_active), rng))
     kernel = default_kernel(sample.X) if kernel is None else clone(kernel)
     if optimize_kernel and len(kernel.theta):
@@ -299,12 +284,11 @@ def fit_process(
 
 def default_kernel(X: Matrix) -> Any:
     """Return a Gaussian kernel whose length starts at the median distance of different rows."""
-    # Squares of very large or very small features would overflow, or vanish.
-    size = float(np.abs(X).max()) or 1.0
+    size = float(np.abs(X).max()) or 1.0  # without it, squares might overflow or vanish
     distances = pdist(X / size)
     length = size * float(np.median(distances[distances > 0.0])) if distances.any() else 1.0
-    rows_differ = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
-    return rows_differ + ConstantKernel(BIAS, "fixed")
+    smooth = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
+    return smooth + ConstantKernel(BIAS, "fixed")
 
 
 def search(kernel: Any, data: Data, budget: Budget) -> Any:

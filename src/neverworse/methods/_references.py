@@ -1,4 +1,4 @@
-"""References for experiments: a classifier with labeled rows only, and one with all labels."""
+"""References for experiments: any classifier on the labeled rows only, and with all labels."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from neverworse.estimators import (
 class SupervisedClassifier(DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only.
 
-    With it, every classifier of scikit-learn takes the same X and y as the semi-supervised ones,
-    with the same markers of unlabeled rows.
+    It takes the same X and y as the semi-supervised classifiers, with the same markers of unlabeled
+    rows.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Any classifier of scikit-learn, pipelines and searches included; rows are passed on to it
-        as they are. None: ``LeastSquaresClassifier()``.
+        Any classifier of scikit-learn, pipelines and searches included. None:
+        ``LeastSquaresClassifier()``.
     {missing_label}
 
     Attributes
@@ -43,10 +43,6 @@ class SupervisedClassifier(DelegatingClassifier):
     n_features_in_ : int
         Only if the classifier has it.
     {feature_names_in_}
-
-    See Also
-    --------
-    OracleClassifier : Fitted to all rows with their true labels.
 
     Examples
     --------
@@ -74,8 +70,8 @@ class SupervisedClassifier(DelegatingClassifier):
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the classifier, which has to take it, whatever metadata it
-            requests.
+            Not negative. Passed to the classifier, which has to accept it, whether or not it
+            requests it as metadata.
 
         Returns
         -------
@@ -96,8 +92,8 @@ class SupervisedClassifier(DelegatingClassifier):
 class OracleClassifier(SupervisedClassifier):
     """Any classifier, fitted to all rows with their true labels: the oracle of an experiment.
 
-    For experiments in which labels were hidden. It takes the same X and y as the other classifiers:
-    y is `HiddenLabels`, with the true labels behind the markers, which only an oracle sees.
+    For experiments in which labels were hidden: y is `HiddenLabels`, whose true labels only an
+    oracle sees.
 
     Parameters
     ----------
@@ -110,11 +106,6 @@ class OracleClassifier(SupervisedClassifier):
     estimator_ : classifier
         Fitted to all rows; it makes the predictions.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    HiddenLabels : One y for all classifiers of an experiment.
-    SupervisedClassifier : Fitted to the labeled rows only.
 
     Examples
     --------
@@ -133,9 +124,7 @@ class OracleClassifier(SupervisedClassifier):
                     f"y has {np.count_nonzero(unlabeled)} unlabeled rows, whose true labels an "
                     "oracle needs: pass HiddenLabels(y, y_true) as y."
                 )
-            labels = y.y.astype(object)
-            labels[unlabeled] = y.y_true[unlabeled]
-            y = labels
+            y = np.where(unlabeled, y.y_true.astype(object), y.y)
             n_missing = np.count_nonzero(find_unlabeled(y, self.missing_label))
             if n_missing:
                 raise ValueError(
@@ -146,17 +135,16 @@ class OracleClassifier(SupervisedClassifier):
 
 
 class HiddenLabels:
-    """Labels with markers where they are hidden, and the true labels behind them.
+    """Labels with markers where they are hidden, together with the true labels.
 
-    As an array these are the labels with the markers, so that a classifier of any package
-    sees nothing else. `OracleClassifier` looks behind the markers. Rows of y that are chosen by
-    indexing, as scikit-learn's splitters and searches do it, take their true labels along.
+    As an array, these are the labels with the markers, which is all that other classifiers see;
+    `OracleClassifier` uses the true labels. Indexing, as by scikit-learn's splitters and searches,
+    keeps both.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Labels, with a marker where they are hidden, as `neverworse.model_selection.mask_labels`
-        makes them.
+        Labels, with a marker where they are hidden; see `neverworse.model_selection.mask_labels`.
     y_true : array-like of shape (n_rows,)
         All labels.
 
@@ -164,23 +152,13 @@ class HiddenLabels:
     ----------
     y, y_true : arrays of shape (n_rows,)
 
-    See Also
-    --------
-    OracleClassifier : Fitted to the true labels.
-
     Examples
     --------
     >>> import numpy as np
-    >>> from neverworse import LeastSquaresClassifier
-    >>> from neverworse.methods import HiddenLabels, OracleClassifier
-    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
-    >>> y = HiddenLabels(y=[0, -1, -1, -1, -1, 1], y_true=[0, 0, 0, 0, 1, 1])
+    >>> from neverworse.methods import HiddenLabels
+    >>> y = HiddenLabels(y=[0, -1, -1, 1], y_true=[0, 0, 1, 1])
     >>> np.asarray(y)
-    array([ 0, -1, -1, -1, -1,  1])
-    >>> for clf in (LeastSquaresClassifier(), OracleClassifier()):
-    ...     print(clf.fit(X, y).predict(X))
-    [0 0 0 1 1 1]
-    [0 0 0 0 1 1]
+    array([ 0, -1, -1,  1])
     """
 
     def __init__(self, y: Any, y_true: Any) -> None:

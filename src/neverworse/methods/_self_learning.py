@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from numbers import Integral
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from neverworse._budget import Budget
@@ -31,7 +30,12 @@ from neverworse.estimators import (
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._base import warn_not_converged
+from neverworse.methods._base import (
+    SHARED_CONSTRAINTS,
+    Constraints,
+    dask_tokenize,
+    warn_not_converged,
+)
 from neverworse.methods._least_squares import WhitenedTrainer, loses_digits
 from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import GramCoordinates, Labels, Observer, TrainingRows, Weights, whiten
@@ -41,27 +45,26 @@ SETTLED = 1e-6  # soft labels that move by less have converged
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
     to all rows with these labels and labels the unlabeled rows again, until the labels stop
     changing. Nothing guarantees that this improves on the supervised classifier: where its first
-    labels are wrong, it learns its own mistakes. See `ProjectedLeastSquaresClassifier` for a
-    classifier that is never worse, and `audit` for what is certain about this one.
+    labels are wrong, it learns its own mistakes.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included. None:
-        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining. A `gamma`
-        that leave-one-out chooses is chosen once, for the labeled rows; a penalty is chosen in each
-        retraining.
+        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining.
+        Leave-one-out chooses `gamma` once, for the labeled rows, and penalties in each retraining.
     labels : {"hard", "soft"}, default="hard"
         "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
-        (linear or with a kernel), the scores brought into [0, 1], or into the simplex of several
-        classes. Weights and soft labels then minimise the loss together, among *all* soft labels,
-        and the answer is unique: the optimistic counterpart of the projection.
+        (linear or with a kernel), the scores clipped to [0, 1], or projected onto the simplex of
+        several classes. Weights and soft labels then minimise the loss together, and are unique:
+        the optimistic counterpart of the projection.
     max_iter : int, default=100
         Maximum number of retrainings.
     {missing_label, verbose}
@@ -74,24 +77,18 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     supervised_ : classifier
         The supervised baseline, fitted to the labeled rows.
     labels_ : array of shape (n_unlabeled,)
-        Labels of the unlabeled rows, in their order (with soft labels, their largest shares).
+        Labels of the unlabeled rows (with soft labels, the class with the largest share).
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         With ``labels="soft"``: the share of the second of two classes, or of every class.
     n_iter_ : int
         Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
-        Why it ended: `estimator_` predicts `labels_` itself; earlier labels came back, so that
-        they would repeat forever; after `max_iter` retrainings; or on request of a callback.
+        Why it ended: `estimator_` predicts `labels_`; earlier labels came back, and would repeat
+        forever; after `max_iter` retrainings; or on request of a callback.
     cycle_length_ : int or None
-        Number of labelings that would repeat forever: 1 if the labels have converged, at least 2
-        in a cycle. None if it was stopped before that was known.
+        Number of labelings that would repeat: 1 if the labels have converged, at least 2 in a
+        cycle, None if that is not known.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    ProjectedLeastSquaresClassifier : Never worse than the supervised classifier.
-    sklearn.semi_supervised.SelfTrainingClassifier : Adds confident labels one after another, and
-        never changes them again.
 
     Notes
     -----
@@ -101,17 +98,13 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
               + \alpha \lVert w \rVert^2
 
     for labeled rows :math:`x_i`, unlabeled rows :math:`u_j` and hard labels
-    :math:`q_j \in \{0, 1\}`. Retraining minimises J over w, and labeling minimises it over q. If
-    retraining does not lower J, the old weights already belong to the new labels, and it has
-    converged; otherwise no earlier labeling can come back. There are finitely many labelings, so
-    in exact arithmetic it converges without cycles, to one of many local minima. Other
-    classifiers, which do not minimise one function in both steps, may run in cycles.
+    :math:`q_j \in \{0, 1\}`. Retraining minimises J over w, and labeling minimises it over q, so
+    that it converges without cycles, to one of many local minima. Other classifiers, which do not
+    minimise one function in both steps, may run in cycles.
 
     With soft labels :math:`q_j \in [0, 1]`, J is convex in w and q together. Labeling by the
-    clipped scores is a projected gradient step on q that never overshoots. Steps are accelerated
-    here, and end when no label moves by more than 1e-6.
-
-    `sample_weight` is passed on to the classifier, whatever metadata that requests.
+    clipped scores is a projected gradient step on q. Steps are accelerated, and end when no label
+    moves by more than 1e-6.
 
     References
     ----------
@@ -127,38 +120,27 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import SelfLearningClassifier
     >>> X = [[0.0], [1.0], [2.0], [7.0], [8.0], [9.0], [10.0]]
     >>> y = [0, -1, -1, -1, -1, -1, 1]
     >>> clf = SelfLearningClassifier().fit(X, y)
     >>> clf.labels_
     array([0, 0, 1, 1, 1])
-    >>> clf.stop_reason_
-    'converged'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         **DelegatingClassifier._parameter_constraints,
         "labels": [StrOptions({"hard", "soft"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        labels: str = "hard",
-        max_iter: int = 100,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.labels = labels
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
+    estimator: Any = field(default=None, kw_only=False)
+    labels: str = "hard"
+    max_iter: int = 100
+    missing_label: Any = "auto"
+    verbose: int = 0
+
+    __dask_tokenize__ = dask_tokenize
 
     @documented_like(SupervisedClassifier.fit)
     @explains_conversion
@@ -223,7 +205,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     def _learn_whitened(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
     ) -> AnyArray | None:
-        """Return None if there are no hard labels to learn, or rounding errors would spoil them."""
+        """Learn least squares; None if there are no hard labels to learn, or not enough digits."""
         estimator._validate_params()
         supervised, retrained = clone(estimator), clone(estimator)
         hard = self.labels == "hard"
@@ -265,7 +247,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     def _soften(
         self, labels: Labels, whitening: GramCoordinates, scores: Matrix, observer: Observer | None
     ) -> tuple[AnyArray, Weights]:
-        """Move soft labels from the supervised scores to where they and the weights agree."""
+        """Minimise the loss over weights and soft labels, from the supervised scores on."""
         free, s = labels.unlabeled, 1.0 if labels.weights is None else labels.weights
         shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
         budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
@@ -305,14 +287,14 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         """Label and retrain until labels agree or repeat; return those of the last retraining."""
         budget = Budget(None, None, observer, "iterations")
         new = trainer.label()
-        seen = {_digest(new): 0}  # hashes of the labelings so far, and when they came
+        seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
             trainer.retrain()
             new = trainer.label()
             n_changed = int(np.count_nonzero(new != codes))
             budget.report(f"retraining, then {n_changed:,} labels changed", len(codes))
-            before = seen.setdefault(_digest(new), n_iter)
+            before = seen.setdefault(hash(new.tobytes()), n_iter)
             if before < n_iter or budget.exhausted:
                 reason = "callback" if before == n_iter else "cycle" if n_changed else "converged"
                 self._set_end(n_iter, reason, n_iter - before)
@@ -326,12 +308,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
 
-def _digest(codes: AnyArray) -> bytes:
-    return hashlib.blake2b(codes.tobytes(), digest_size=16).digest()
-
-
 class RefittingTrainer:
-    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels."""
+    """Retrains any classifier by fitting a copy; `start` gives the first labels."""
 
     def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
         self.rows = rows
@@ -339,9 +317,9 @@ class RefittingTrainer:
         self.model = start
 
     def label(self) -> AnyArray:
-        """Label the unlabeled rows by the present classifier; return the codes of their classes."""
+        """Label the unlabeled rows by the current classifier; return the codes of their classes."""
         rows = self.rows
-        # Of all rows, because taking the unlabeled ones out would copy most of X.
+        # Of all rows, because selecting the unlabeled ones would copy most of X.
         predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
         codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
         rows.codes[rows.unlabeled] = codes

@@ -10,6 +10,8 @@ from neverworse.methods import (
     MomentConstrainedDiscriminantAnalysis,
     NearestMeanClassifier,
 )
+from neverworse.projection import Labels, Simplex, TrainingRows
+from neverworse.rows import as_rows
 
 SUPERVISED = [LinearDiscriminantClassifier, NearestMeanClassifier]
 SOFT = [
@@ -34,6 +36,12 @@ def make(n=120, d=3, n_classes=2, n_labeled=24, seed=4, shift=1.0):
 
 def one_hot(codes, n_classes):
     return (np.asarray(codes)[:, None] == np.arange(n_classes)).astype(float)
+
+
+def training(X, target, weights, known):
+    """Rows with one-hot labels, of which some are known."""
+    labels = Labels(target, 1.0 - known, weights, Simplex())
+    return TrainingRows(as_rows(X), labels)
 
 
 def responsibilities(clf, y):

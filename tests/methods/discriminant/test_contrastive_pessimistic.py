@@ -11,9 +11,8 @@ from neverworse import Certificate
 from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis, LikelihoodCertificate
 from neverworse.methods.discriminant._contrastive_pessimistic import _certified, contrast
 from neverworse.methods.discriminant._gaussian import Family, Sample
-from neverworse.rows import as_rows
 
-from .samples import make, most_likely, one_hot, responsibilities
+from .samples import make, most_likely, one_hot, responsibilities, training
 
 OPTIONS = [
     {},
@@ -194,10 +193,10 @@ def test_what_is_stopped_early_is_certified(limit, n_classes):
 def test_a_part_of_the_way_is_found_where_the_whole_way_is_no_improvement():
     X, y, _ = make(300, 4, 3, 30)
     target, family, known = one_hot(y, 3).T, Family(False, 0.0, None), y >= 0
-    labeled = Sample.of(as_rows(X[known]), target[:, known], np.ones(30), ~known[known], family)
+    labeled = Sample.of(training(X[known], target[:, known], None, known[known]), family)
     supervised = labeled.most_likely(labeled.known)
     family = Family(False, 0.0, None, supervised.space)
-    sample = Sample.of(as_rows(X), target, np.ones(300), ~known, family)
+    sample = Sample.of(training(X, target, None, known), family)
     supervised = supervised.about(sample.centre)
     lengths = set()
     for seed in range(20):  # labels at random, which are none of the pessimistic ones

@@ -6,11 +6,10 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
-from neverworse.methods.discriminant._constrained import labeled_loss
 from neverworse.methods.discriminant._gaussian import Family, Sample
-from neverworse.rows import as_rows
+from neverworse.methods.discriminant._soft_labels import labeled_loss
 
-from .samples import make, most_likely, one_hot, responsibilities
+from .samples import make, most_likely, one_hot, responsibilities, training
 
 FAMILIES = [
     Family(False, 0.0, None),
@@ -40,12 +39,9 @@ def labeled_log_likelihood(X, y, shares, alpha=0.0, weights=None):
 def test_the_derivative_is_that_of_finite_differences(family):
     X, y, _ = make(40, 3, 3, 15)
     s = np.linspace(0.5, 2.0, len(y))
-    rows, unlabeled = as_rows(X), y < 0
-    target = one_hot(y, 3).T
-    labeled = Sample.of(
-        as_rows(X[~unlabeled]), target[:, ~unlabeled], s[~unlabeled], y[~unlabeled] < 0, family
-    )
-    sample = Sample.of(rows, target, s, unlabeled, family)
+    target, known = one_hot(y, 3).T, y >= 0
+    labeled = Sample.of(training(X[known], target[:, known], s[known], known[known]), family)
+    sample = Sample.of(training(X, target, s, known), family)
     supervised = labeled.most_likely(labeled.known).about(sample.centre)
     loss = partial(labeled_loss, supervised=supervised, sample=sample)
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import (
@@ -16,11 +17,10 @@ from neverworse.methods.discriminant._gaussian import (
 )
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
+    SoftLabelDescent,
     SoftLabelDiscriminant,
-    descend,
 )
-from neverworse.methods.discriminant._supervised import Problem
-from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Labels, Reason
+from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Reason
 from neverworse.rows import blocks
 
 # Fractions of the step from the supervised parameters, tried until one is never worse.
@@ -31,23 +31,16 @@ STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 class LikelihoodCertificate(Certificate):
     """What is proved about the likelihood of a classifier against its supervised baseline.
 
-    A `Certificate` whose losses are negative log-likelihoods: sums of -log p(x, k) over the rows x
-    with their classes k (weighted, and penalised if there is a penalty). All attributes mean the
-    same, and `distance` is "likelihood".
-
-    `duality_gap` is how much more the worst case could be improved at most, relative to the
-    improvement.
+    A `Certificate` whose losses are negative log-likelihoods, weighted and penalised. `distance` is
+    "likelihood", and `duality_gap` how much more the worst case could be improved at most, relative
+    to the improvement.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 100)
-    >>> X = rng.normal(size=(100, 2)) + y[:, None]
-    >>> y[20:] = -1
-    >>> certificate = ContrastivePessimisticDiscriminantAnalysis().fit(X, y).certificate_
-    >>> certificate.distance, certificate.holds
+    >>> X = [[0.0], [1.0], [4.0], [5.0], [2.0], [9.0]]
+    >>> clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> clf.certificate_.distance, clf.certificate_.holds
     ('likelihood', True)
     """
 
@@ -87,9 +80,8 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     on all training rows as the supervised ones. The attribute `certificate_` says by how much, for
     these rows. It is a statement about likelihood: predictions can become worse.
 
-    For given soft labels the best θ is that of linear discriminant analysis with these labels. What
-    it achieves is a convex function of q, whose minimum is found by projected gradients; minimum
-    and θ make up the saddle point.
+    For given soft labels the best θ is that of linear discriminant analysis with these labels, and
+    its improvement a convex function of q, whose minimum is found by projected gradients.
 
     Parameters
     ----------
@@ -123,15 +115,12 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     >>> X = rng.normal(size=(500, 5)) + y[:, None]
     >>> y[20:] = -1
     >>> clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, y)
-    >>> clf.certificate_.holds
-    True
     >>> round(clf.certificate_.guaranteed_improvement)
     1071
     """
 
-    def _move(self, problem: Problem) -> GaussianClasses:
-        start, sample = problem.start, problem.sample
-        budget = self._budget(problem.observer)
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        floor = rounding_error(start, sample)
 
         def improvement(sums: Matrix) -> tuple[float, Matrix]:
             model = sample.most_likely(sums)
@@ -141,59 +130,41 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         def enough(gap: float, value: float) -> bool:
             return gap <= self.tol * value or value <= floor
 
-        floor = rounding_error(start, sample)
-        found, _ = descend(improvement, problem, enough, budget)
+        found, _ = SoftLabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
         model, proved = _certified(saddle, start, sample)
-        # The descent bounds what any parameters guarantee from above, these do from below.
+        # The descent bounds the guarantee of any parameters from above, the proof from below.
         gap = max(0.0, found.value + proved.worst)
         converged = gap <= max(self.tol * found.value, proved.bound, floor)
         stopped_early = budget.exhausted and not converged
-        self._set_soft_labels(
-            found.labels, problem.labels.unlabeled, budget.n_iter, converged, not stopped_early
-        )
-        self.certificate_ = self._certificate(
-            proved,
-            problem.labels,
-            duality_gap=gap / found.value if found.value > 0.0 else float("inf"),
-            stopped_early=stopped_early,
-        )
-        return self.supervised_._model_ if model is start else model
-
-    def _keep(self, problem: Problem) -> None:
-        super()._keep(problem)
-        proved = contrast(problem.start, problem.start, problem.sample)
-        self.certificate_ = self._certificate(proved, problem.labels)
+        self._set_soft_labels(found.labels, sample, budget.n_iter, converged, not stopped_early)
+        relative_gap = gap / found.value if found.value > 0.0 else float("inf")
+        self.certificate_ = self._certificate(proved, sample, relative_gap, stopped_early)
+        return model
 
     def _certificate(
-        self,
-        proved: Contrast,
-        labels: Labels,
-        *,
-        duality_gap: float = 0.0,
-        stopped_early: bool = False,
+        self, proved: Contrast, sample: Sample, gap: float, stopped_early: bool
     ) -> LikelihoodCertificate:
-        """Put together what was proved, and how."""
-        n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
+        labels, n_unlabeled = sample.labels, int(np.count_nonzero(sample.free))
         reason: Reason = ""
         if not n_unlabeled:
-            reason = "no unlabeled rows"
+            reason, gap = "no unlabeled rows", 0.0
         elif proved.worst == proved.best == 0.0:  # the supervised parameters were kept
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
         several = labels.shape.is_coupled
-        counted = self.soft_labels_[labels.weights_where(labels.unlabeled)[labels.unlabeled] > 0.0]
+        counted = self.soft_labels_[sample.free[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
         return LikelihoodCertificate(
             worst_case=proved.worst + proved.bound,
             best_case=proved.best - proved.bound,
             supervised_loss=proved.baseline,
-            duality_gap=duality_gap,
+            duality_gap=gap,
             converged=self.converged_,
             stopped_early=stopped_early,
             rounding_bound=proved.bound,
-            n_labeled=int(np.count_nonzero(labels.weights_where(~labels.unlabeled))),
+            n_labeled=labels.n_labeled,
             n_unlabeled=n_unlabeled,
             n_zero=n_zero,
             n_one=n_one,
@@ -208,21 +179,16 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
 @dataclass(frozen=True)
 class Contrast:
-    r"""Extremes of the loss of classes less the loss of others, over all labelings.
+    """Extremes of the loss of a model less that of a baseline, over all labelings.
 
-    The loss is the penalised negative log-likelihood of all rows,
-
-    .. math:: -\sum_j s_j \sum_k q_{jk} \log p(x_j, k)
-              + \tfrac{\alpha}2 N \operatorname{tr} \Sigma^{-1} ,
-
-    linear in every unknown soft label :math:`q_j`. So are differences of losses, and their extremes
-    are sums of the largest and the smallest term of each row.
+    The loss, the penalised negative log-likelihood of all rows, is linear in every soft label, so
+    that extremes of differences are sums of the largest or the smallest term of each row.
     """
 
     worst: float  # largest and smallest difference, as computed
     best: float
     bound: float  # of the rounding errors of `worst` and `best`
-    baseline: tuple[float, float]  # range of the loss of the others, rounded outwards
+    baseline: tuple[float, float]  # range of the loss of the baseline, rounded outwards
 
     @property
     def is_never_worse(self) -> bool:
@@ -235,8 +201,8 @@ def _certified(
 ) -> tuple[GaussianClasses, Contrast]:
     """Return classes that are never worse than the supervised ones, and the proof.
 
-    The worst case is convex on the way from the supervised classes, and zero there: if the saddle
-    point was not reached, a part of the way may still be an improvement.
+    The worst case is convex along the path from the supervised classes, where it is zero: if the
+    saddle point was not reached, a part of the path may still be an improvement.
     """
     for part in STEP_FRACTIONS:
         try:
@@ -250,7 +216,7 @@ def _certified(
 
 
 def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) -> Contrast:
-    """Compare classes with a baseline, both about the centre of the sample."""
+    """Compare a model with a baseline, both about the centre of the sample."""
     scores, shared = sample.scores(baseline.linear), sample.shared(baseline)
     known, error = sample.log_likelihood(baseline, sample.known), rounding_error(baseline, sample)
     lowest = -known - _total(sample.free, scores.max(axis=0)) - error
@@ -270,18 +236,17 @@ def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) 
 
 def _total(weights: Vector, terms: Vector) -> float:
     """Return a weighted sum: block by block, and over the blocks exactly."""
-    counted = np.where(weights > 0.0, terms, 0.0)  # others may score anything, even infinity
+    counted = np.where(weights > 0.0, terms, 0.0)  # other scores may overflow
     return math.fsum(float(weights[rows] @ counted[rows]) for rows in blocks(counted[None]))
 
 
 def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     """Return a bound of the rounding errors in the loss of the model, for any labeling.
 
-    Factoring a covariance of d columns is exact for one that is off by (d + 4) ε, relative to the
-    variances. This changes quadratic forms of the precision by up to d times its norm, relative to
-    themselves, and the logarithm of the determinant by as much. Sums have errors of SUMMATION ε,
-    relative to the sizes of all terms. Scores, and means that are stored as measured from zero,
-    have errors relative to the distance of the centre from zero.
+    The factor of a covariance of d columns is exact for one that is off by (d + 4) ε, relative to
+    the variances. This changes quadratic forms of the precision by up to d times its norm, and the
+    logarithm of the determinant by as much. Sums have errors of SUMMATION ε, relative to the sizes
+    of their terms; scores and stored means, relative to the distance of the centre from zero.
     """
     precision, total, d = model.precision, sample.total, len(sample.offset)
     root, sizes, means = math.sqrt(total), np.abs(precision.matrix), np.abs(model.means)
@@ -293,7 +258,7 @@ def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     height = total * float(np.sum(model.linear[:, 1:] * model.means, axis=1).max())
     forms = (math.sqrt(spread) + math.sqrt(height)) ** 2 + penalty + total
     factored = 2.0 * (d + 4) * d * precision.size * forms
-    # Σ |x|'|P||x|, N |μ|'|P||μ| and the like: the sizes of what was added up.
+    # Σ |x|'|P||x|, N |μ|'|P||μ| and so on: the sizes of the terms of sums.
     terms = float(lengths @ sizes @ lengths) + penalty + 2.0 * priors
     terms += total * float(np.sum(means @ sizes * means, axis=1).max())
     terms += total * (abs(precision.log_det) + 2.0 * d)

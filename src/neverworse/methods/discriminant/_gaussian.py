@@ -1,22 +1,19 @@
 """Gaussian classes with a common covariance: parameters, scores, densities and likelihood.
 
-With rows measured from a centre c and the precision P = Σ⁻¹, the logarithm of the joint density of
-a row x and the class k is
+With rows measured from a centre c and the precision P = Σ⁻¹, the joint density of a row x and the
+class k is
 
     log p(x, k) = β_k + h_k·(x - c) - ½ (x - c)'P(x - c) + const ,
     h_k = P μ_k ,   β_k = log π_k - ½ μ_k'P μ_k ,
 
-linear in x apart from a term that all classes share. So everything that compares classes needs only
-linear scores, and sums of the shared term need only the scatter matrix of the rows.
+linear in x apart from a term that all classes share, whose sum needs only the scatter matrix.
 
-Where rows do not vary within their classes in some direction, Gaussian classes have no density. As
-in scikit-learn's `LinearDiscriminantAnalysis`, such directions are left out: the density is that of
-the coordinates of the rows in all others.
+Directions in which rows do not vary within their classes are left out, as in scikit-learn's
+`LinearDiscriminantAnalysis`: the density is that of the coordinates of the rows in all others.
 
 *Class sums* are arrays of shape (n_classes, 1 + n_columns): for each class the weight of its rows,
-and the weighted sum of these rows measured from their common centre. A soft label counts for every
-class by its share. Together with the scatter matrix of all rows, on which labels have no influence,
-they are all that maximum likelihood depends on.
+and the weighted sum of these rows, measured from the centre of all; a soft label counts for every
+class by its share. Maximum likelihood depends on them and on the scatter matrix of all rows only.
 """
 
 from __future__ import annotations
@@ -27,26 +24,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 from scipy.linalg import lapack
 from sklearn.utils import gen_batches
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection import Weights, moments
+from neverworse.projection import Labels, TrainingRows, Weights, moments
 from neverworse.rows import Rows
 
-# A variance within the classes is zero if it is at most this part of the total variance: less
-# cannot be told from rounding errors.
+# A variance within the classes counts as zero up to this share of the total variance: it cannot be
+# told from rounding errors.
 SMALLEST_VARIANCE = 1e-10
-# A reciprocal condition number that leaves no digits.
-SMALLEST_RCOND = 1e-13
-# Columns whose sum of squares exceeds that about their mean by more than this factor are shifted:
-# inverting their covariance would magnify the digits that are lost.
+SMALLEST_RCOND = 1e-13  # a reciprocal condition number that leaves no digits
+# Columns whose sum of squares exceeds that about their mean by more than this factor are shifted,
+# because inverting their covariance would magnify the lost digits.
 MAX_OFFSET_RATIO = 1e4
 
 
 class SingularCovarianceError(ValueError):
-    """A covariance has no inverse, so that there is no density."""
+    """A covariance has no inverse."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -62,14 +58,12 @@ class Subspace:
     """Directions in which classes are compared."""
 
     basis: Matrix  # (n_columns, rank): V: the coordinates of a row x are V'x
-    # (n_columns, rank): U with V'U = I: the row with the coordinates z, and nothing else, is Uz
-    inverse: Matrix
-    # log det V'V: with it, densities are those of the rows and not of their coordinates
-    log_volume: float
+    inverse: Matrix  # (n_columns, rank): U with V'U = I: the row with the coordinates z is Uz
+    log_volume: float  # log det V'V, from densities of the coordinates to those of the rows
 
     @classmethod
     def of(cls, covariance: Matrix, total_variances: Vector) -> Subspace:
-        """Find the directions with variance within the classes, relative to the total variances."""
+        """Find the directions that vary within the classes, relative to the total variances."""
         used = np.flatnonzero(total_variances)
         if not used.size:
             raise SingularCovarianceError
@@ -98,17 +92,15 @@ class Precision:
     """The inverse of a covariance in a subspace."""
 
     core: Matrix  # (rank, rank): (V'ΣV)⁻¹
-    matrix: Matrix  # (n_columns, n_columns): V (V'ΣV)⁻¹ V', the inverse as far as the subspace goes
+    matrix: Matrix  # (n_columns, n_columns): V (V'ΣV)⁻¹ V', the inverse in the subspace
     log_det: float  # logarithm of the determinant of the covariance in the subspace
-    # frobenius norm of the inverse where all coordinates have a variance of about one: by how much
-    # relative errors of the covariance may grow
-    size: float
+    size: float  # norm of the inverse in units of the variances: how errors of the covariance grow
 
     @classmethod
     def of(cls, covariance: Matrix, space: Subspace) -> Precision:
         basis = space.basis
         inner = basis.T @ covariance @ basis
-        # Sizes of what was added up, of which the rounding errors are a fraction.
+        # Sizes of the terms of the products, of which rounding errors are a fraction.
         sizes = np.sum((np.abs(covariance) @ np.abs(basis)) * np.abs(basis), axis=0)
         core, log_det, size = invert(inner, np.sqrt(sizes))
         matrix = basis @ core @ basis.T
@@ -122,9 +114,8 @@ class GaussianClasses:
     priors: Vector  # (n_classes,): probabilities of the classes
     means: Matrix  # (n_classes, n_columns): means of the classes, measured from `centre`
     covariance: Matrix  # (n_columns, n_columns)
-    # (n_columns,): near the rows, so that no digits are lost where these are far from zero
-    centre: Vector
-    space: Subspace  # directions to which densities are restricted
+    centre: Vector  # (n_columns,): near the rows, which may be far from zero
+    space: Subspace
 
     @cached_property
     def precision(self) -> Precision:
@@ -132,14 +123,14 @@ class GaussianClasses:
 
     @cached_property
     def linear(self) -> Matrix:
-        """What tells the classes apart: (β, h), of shape (n_classes, 1 + n_columns)."""
+        """The linear scores (β, h) of the classes, of shape (n_classes, 1 + n_columns)."""
         slopes = self.means @ self.precision.matrix
         constants = np.log(self.priors) - 0.5 * np.sum(slopes * self.means, axis=1)
         return np.column_stack([constants, slopes])
 
     @property
     def constant(self) -> float:
-        """What all rows and classes share: -½ log det(2πΣ)."""
+        """The constant of all log densities: -½ log det(2πΣ)."""
         return -0.5 * (self.space.rank * math.log(2.0 * math.pi) + self.precision.log_det)
 
     def about(self, centre: Vector) -> GaussianClasses:
@@ -151,10 +142,9 @@ class GaussianClasses:
         return replace(self, means=(self.means + self.centre) - self.centre)
 
     def between(self, other: GaussianClasses, share: float) -> GaussianClasses:
-        """Return classes on the way to others with the same centre and subspace.
+        """Interpolate between log densities with the same centre and subspace, up to a constant.
 
-        Their log density is `share` times that of the others plus the rest of this one's, and a
-        constant. The log-likelihood is concave along this way, whatever the labels.
+        The log-likelihood is concave along this path, whatever the labels.
         """
         rest, basis, inverse = 1.0 - share, self.space.basis, self.space.inverse
         core = rest * self.precision.core + share * other.precision.core
@@ -211,23 +201,20 @@ def mean_diagonal(matrix: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Family:
-    r"""Which Gaussian classes are looked for, and by which penalised likelihood.
+    r"""Which Gaussian classes are fitted, by which penalised log-likelihood.
 
-    For class sums with the weights :math:`n_k`, the total N and the scatter matrix W within the
-    classes, it is
+    For classes of weights :math:`n_k`, their total N, and the scatter W within classes, it is
 
     .. math:: \sum_k n_k \log \pi_k - \tfrac N2 \log \det (2 \pi \Sigma)
               - \tfrac12 \operatorname{tr} \Sigma^{-1} (W + N \alpha I) ,
 
-    largest for the class means, the shares of the classes and Σ = W/N + αI (or, of matrices that
-    are a multiple of the identity, for the mean of its diagonal).
+    largest for Σ = W/N + αI (or the mean of its diagonal, if Σ is spherical).
     """
 
     spherical: bool  # whether Σ is a multiple of the identity
     alpha: float  # penalty
     priors: Vector | None  # (n_classes,): fixed probabilities of the classes; estimated if None
-    # to which densities are restricted; if None, to the directions in which there is variance
-    space: Subspace | None = None
+    space: Subspace | None = None  # if None, all directions with variance within the classes
 
 
 @dataclass(frozen=True)
@@ -235,30 +222,34 @@ class Sample:
     """Weighted rows, some of a known class, and the likelihood of Gaussian classes on them."""
 
     rows: Rows  # shifted where that was needed for accuracy
+    labels: Labels
+    family: Family
     offset: Vector  # (n_columns,): mean of `rows`, after their shift
     total: float  # sum of the weights
     scatter: Matrix  # (n_columns, n_columns): weighted sum of (x - centre)(x - centre)'
-    raw: Vector  # (n_columns,): weighted sum of squares of `rows`: the size of what was added up
+    raw: Vector  # (n_columns,): weighted sum of squares of `rows`
     varies: Mask  # (n_columns,): false for constant columns
-    known: Matrix  # (n_classes, 1 + n_columns): class sums of the labeled rows
     free: Vector  # (n_rows,): weights of the unlabeled rows; zero for the labeled ones
-    family: Family
 
     @classmethod
-    def of(
-        cls, rows: Rows, target: Matrix, weights: Vector, unlabeled: Mask, family: Family
-    ) -> Sample:
-        """Add up the rows; the target is one-hot or of the second class, anything if unlabeled."""
-        target = target if len(target) > 1 else np.concatenate([1.0 - target, target])
+    def of(cls, training: TrainingRows, family: Family) -> Sample:
+        """Add up the rows."""
+        rows, labels = training.rows, training.labels
+        weights = np.ones(rows.n_rows) if labels.weights is None else labels.weights
         sums = moments(rows, weights, centre=True)
         far = sums.raw > MAX_OFFSET_RATIO * np.diag(sums.gram)
         if rows.shift is None and np.any(far, where=sums.varies):
             sums = moments(rows.shifted(sums.mean), weights, centre=True)
-        free = np.where(unlabeled, weights, 0.0)
-        sample = cls(
-            sums.rows, sums.mean, sums.total, sums.gram, sums.raw, sums.varies, target, free, family
-        )
-        return replace(sample, known=sample.sums(target * np.where(unlabeled, 0.0, weights)))
+        free = np.where(labels.unlabeled, weights, 0.0)
+        known = (sums.mean, sums.total, sums.gram, sums.raw, sums.varies)
+        return cls(sums.rows, labels, family, *known, free)
+
+    @cached_property
+    def known(self) -> Matrix:
+        """Class sums of the labeled rows."""
+        target = self.labels.target
+        target = target if len(target) > 1 else np.concatenate([1.0 - target, target])
+        return self.sums(target * self.labels.weights_where(~self.labels.unlabeled))
 
     @property
     def centre(self) -> Vector:
@@ -282,6 +273,11 @@ class Sample:
         weights = uncentred(linear, self.centre)
         return self.rows.scores(weights.coef, weights.intercept)
 
+    def posteriors(self, model: GaussianClasses) -> Matrix:
+        """Return the probabilities of the classes, of shape (n_classes, n_rows)."""
+        probabilities: Matrix = special.softmax(self.scores(model.linear), axis=0)
+        return probabilities
+
     def scores_and_sums(
         self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]
     ) -> tuple[Matrix, Matrix]:
@@ -298,7 +294,6 @@ class Sample:
     def most_likely(self, sums: Matrix) -> GaussianClasses:
         """Return the classes of maximum penalised likelihood, for class sums of all rows."""
         counts, summed = sums[:, 0], sums[:, 1:]
-        means = summed / counts[:, None]
         halves = summed / np.sqrt(counts)[:, None]
         covariance, family = (self.scatter - halves.T @ halves) / self.total, self.family
         if family.spherical:
@@ -312,7 +307,7 @@ class Sample:
             totals = mean_diagonal(self.scatter) if family.spherical else self.scatter
             least = np.diag(totals) / self.total
             space = Subspace.of(covariance, np.maximum(least, np.diag(covariance)))
-        return GaussianClasses(priors, means, covariance, self.centre, space)
+        return GaussianClasses(priors, summed / counts[:, None], covariance, self.centre, space)
 
     def log_likelihood(self, model: GaussianClasses, sums: Matrix) -> float:
         """Return the penalised log-likelihood of classes, for class sums of all rows."""

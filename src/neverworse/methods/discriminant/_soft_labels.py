@@ -1,13 +1,10 @@
 r"""Soft labels of unlabeled rows, by expectation maximisation or by projected gradients.
 
 The soft labels :math:`q_j` of the rows lie in the simplex, and enter the class sums z linearly,
-
-.. math:: z(q) = z_0 + \sum_j s_j \, q_j \otimes (1, x_j - c) ,
-
-so that the derivative of f(z(q)) with respect to :math:`q_{jk}` is :math:`s_j` times a linear score
-:math:`t_{jk}` of the row. A step goes from labels :math:`\bar q` to the points of the simplex that
-are nearest to :math:`\bar q_j - t_j / L`, where L bounds the curvature of f and adapts to it. One
-pass over the rows gives the scores and the change of z; everything else is done without the rows.
+:math:`z(q) = z_0 + \sum_j s_j \, q_j \otimes (1, x_j - c)`, so that the derivative of f(z(q)) with
+respect to :math:`q_{jk}` is :math:`s_j` times a linear score :math:`t_{jk}` of the row. A step goes
+from labels :math:`\bar q` to the points of the simplex nearest to :math:`\bar q_j - t_j / L`, where
+L bounds the curvature of f and adapts to it. It takes one pass over the rows.
 
 For a convex f, the *gap* :math:`\sum_j s_j (q_j \cdot t_j - \min_k t_{jk})` bounds how far f is
 above its minimum; where it is zero, the Karush-Kuhn-Tucker conditions hold.
@@ -18,30 +15,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
-from sklearn.utils._param_validation import Interval
 
 from neverworse._budget import Budget
 from neverworse._iterations import accelerated_gradient
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.methods._base import warn_not_converged
+from neverworse.methods._base import AT_LEAST_ONE, NOT_NEGATIVE, Constraints, warn_not_converged
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
     SingularCovarianceError,
+    mean_diagonal,
 )
 from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
-    Problem,
+    MomentConstrainedDiscriminantAnalysis,
     SemiSupervisedDiscriminant,
 )
-from neverworse.projection import Observer, Simplex
+from neverworse.projection import Simplex
 
 # The bound of the curvature decays with each step, by more where a step met much less curvature,
 # and grows where it was exceeded; beyond a total growth, curvature was not the problem.
@@ -54,47 +51,28 @@ MAX_IDLE_STEPS = 100  # without a smaller value or gap
 Objective = Callable[[Matrix], tuple[float, Matrix]]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
     """Base of discriminant classifiers that find soft labels of unlabeled rows, step by step."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **SemiSupervisedDiscriminant._parameter_constraints,
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "max_time": [Interval(Real, 0, None, closed="left"), None],
-        "verbose": ["verbose"],
+        "max_iter": [*AT_LEAST_ONE, None],
+        "max_time": [*NOT_NEGATIVE, None],
     }
 
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = 10000,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            covariance=covariance, priors=priors, alpha=alpha, missing_label=missing_label
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
-
-    def _budget(self, observer: Observer | None) -> Budget:
-        return Budget(self.max_iter, self.max_time, observer, "iterations")
+    tol: float = 1e-6
+    max_iter: int | None = 10000
+    max_time: float | None = None
+    verbose: int = 0
 
     def _set_soft_labels(
-        self, soft_labels: Matrix, unlabeled: Mask, n_iter: int, converged: bool, warn: bool = True
+        self, soft_labels: Matrix, sample: Sample, n_iter: int, converged: bool, warn: bool = True
     ) -> None:
-        """Set what was found, for soft labels of shape (n_classes, n_rows)."""
-        found = soft_labels[:, unlabeled]
+        """Set the attributes for soft labels of shape (n_classes, n_rows)."""
+        found = soft_labels[:, sample.labels.unlabeled]
         self.soft_labels_ = np.ascontiguousarray(found[1] if len(found) == 2 else found.T)
-        self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
+        self.n_iter_ = max(1, n_iter)  # scikit-learn expects at least one
         self.converged_ = converged
         if warn and not converged:
             warn_not_converged(
@@ -102,16 +80,17 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
                 "max_iter, max_time or tol; if that does not help, rescale the features."
             )
 
-    def _keep(self, problem: Problem) -> None:
-        self._set_soft_labels(problem.posteriors, problem.labels.unlabeled, 1, True)
 
-
-@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
+@documented_like(
+    LinearDiscriminantClassifier,
+    MomentConstrainedDiscriminantAnalysis,
+    ProjectedLeastSquaresClassifier,
+)
+@dataclass(eq=False, repr=False, kw_only=True)
 class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with unlabeled rows, by expectation maximisation.
 
-    Maximises the likelihood of what is known: labeled rows with their classes, unlabeled rows
-    without,
+    Maximises the likelihood of labeled rows with their classes, and of unlabeled rows without,
 
     .. math:: \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}
               \mathcal N(x_i; \mu_{y_i}, \Sigma) \right)
@@ -120,12 +99,10 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
               - \frac{\alpha}{2} N \operatorname{tr} \Sigma^{-1} ,
 
     with N the sum of all weights s. Every step replaces the missing labels by the probabilities of
-    the classes, and the parameters by those of maximum likelihood for these soft labels. The
-    likelihood never decreases, and converges to a local maximum.
+    the classes, and the parameters by those of maximum likelihood for these soft labels.
 
-    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outweigh the
-    labels, and the classifier can become much worse than the supervised one. A smaller
-    `sample_weight` of unlabeled rows limits their influence (Nigam et al. 2000).
+    Nothing is guaranteed: where the classes are not Gaussian, the classifier can become much worse
+    than the supervised one. A smaller `sample_weight` of unlabeled rows limits their influence.
 
     Parameters
     ----------
@@ -138,9 +115,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Attributes
     ----------
-    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
-    supervised_ : LinearDiscriminantClassifier
-        The supervised baseline, fitted to the labeled rows. The fit starts from it.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Probabilities of the second of two classes, or of every class, for the unlabeled rows.
     log_likelihood_, log_likelihoods_ : float, array of shape (n_iter_ + 1,)
@@ -155,10 +130,6 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM
     algorithm", Journal of the Royal Statistical Society B 39 (1977), 1-38.
-
-    G. J. McLachlan, "Estimating the linear discriminant function from initial samples containing a
-    small number of unclassified observations", Journal of the American Statistical Association 72
-    (1977), 403-406.
 
     K. Nigam, A. K. McCallum, S. Thrun and T. Mitchell, "Text classification from labeled and
     unlabeled documents using EM", Machine Learning 39 (2000), 103-134.
@@ -176,28 +147,20 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     0.924 becomes 0.946
     """
 
-    def _move(self, problem: Problem) -> GaussianClasses:
-        sample, budget = problem.sample, self._budget(problem.observer)
-        n_unlabeled = int(np.count_nonzero(sample.free))
-        model, path = problem.start, [-np.inf]
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        n_unlabeled, model, path = int(np.count_nonzero(sample.free)), start, [-np.inf]
         while True:
             scores, sums, likelihood = _expect(model, sample)
             path.append(likelihood)
-            converged = likelihood - path[-2] <= self.tol * sample.total
+            converged = not n_unlabeled or likelihood - path[-2] <= self.tol * sample.total
             budget.report("expectation maximisation", n_unlabeled)
             if converged or not budget.spend():
                 break
             model = sample.most_likely(sums)
-        self._set_soft_labels(
-            special.softmax(scores, axis=0), problem.labels.unlabeled, budget.n_iter, converged
-        )
+        probabilities = special.softmax(scores, axis=0)
+        self._set_soft_labels(probabilities, sample, budget.n_iter, converged)
         self.log_likelihood_, self.log_likelihoods_ = path[-1], np.array(path[1:])
         return model
-
-    def _keep(self, problem: Problem) -> None:
-        super()._keep(problem)
-        self.log_likelihood_ = self.supervised_.log_likelihood_
-        self.log_likelihoods_ = np.array([self.log_likelihood_])
 
 
 def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, float]:
@@ -214,40 +177,132 @@ def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, flo
     return scores, sample.known + sums, known + float(sample.free @ evidence)
 
 
-def descend(
-    objective: Objective, problem: Problem, enough: Callable[[float, float], bool], budget: Budget
-) -> tuple[Point, float]:
-    """Minimise a smooth function of the class sums, from the supervised probabilities on.
+@documented_like(EMDiscriminantAnalysis)
+class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
+    r"""Linear discriminant analysis with implicit constraints from unlabeled rows.
 
-    It ends where ``enough(gap, value)`` says so, or with the budget. Returns the end and its gap.
+    Every choice of soft labels q of the unlabeled rows, each in the simplex of the classes, gives
+    parameters θ(q): those of maximum likelihood on all rows. Of these, the most likely ones for the
+    labeled rows are taken,
+
+    .. math:: \max_q \; \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}(q)
+              \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
+              - \frac{\alpha}{2} \sum_{i \text{ labeled}} s_i \operatorname{tr} \Sigma(q)^{-1} .
+
+    The constraints of `MomentConstrainedDiscriminantAnalysis` are implied. The objective is not
+    concave; projected gradients, from the supervised probabilities on, lead to a point that
+    satisfies the Karush-Kuhn-Tucker conditions. Nothing is guaranteed.
+
+    Parameters
+    ----------
+    {covariance, priors, alpha, missing_label}
+    tol : float, default=1e-6
+        Stop when, to first order, no soft labels gain more log-likelihood than this per unit of
+        weight of the labeled rows.
+    {max_iter, max_time, verbose}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
+    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
+        The soft labels q, as the share of the second of two classes, or of every class.
+    log_likelihood_ : float
+        The objective. At most that of the supervised classifier, which has no constraints.
+    {n_iter_, converged_, n_features_in_, feature_names_in_}
+
+    References
+    ----------
+    J. H. Krijthe and M. Loog, "Implicitly constrained semi-supervised linear discriminant
+    analysis", International Conference on Pattern Recognition (2014), 3762-3767.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 500)
+    >>> X = rng.normal(size=(500, 4)) + truth[:, None]
+    >>> y = np.where(np.arange(500) < 12, truth, -1)
+    >>> clf = ImplicitlyConstrainedDiscriminantAnalysis().fit(X, y)
+    >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
+    0.776 becomes 0.784
     """
-    q, sample = problem.posteriors, problem.sample
-    sums = sample.all_sums(q)
-    start = Point(q, sums, *objective(sums))
-    run = _Run(objective, sample, enough, budget, start)
-    end = accelerated_gradient(
-        start,
-        step=run.step,
-        extrapolate=run.extrapolate,
-        uphill=lambda ahead, new, here: bool(np.vdot(ahead.slopes, new.sums - here.sums) > 0.0),
-        worse=lambda new, here: new.value > here.value + run.rounding,
-        stop=run.stop,
-    )
-    return end, float(sample.free @ _gaps(end.labels, sample.scores(end.slopes)))
+
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        smallest = self.tol * sample.labeled_weight
+        objective = partial(labeled_loss, supervised=start, sample=sample)
+        descent = SoftLabelDescent(objective, sample, lambda gap, _: gap <= smallest, budget)
+        found, gap = descent.run(start)
+        self._set_soft_labels(found.labels, sample, budget.n_iter, gap <= smallest)
+        sums = sample.all_sums(found.labels)
+        self.log_likelihood_ = -objective(sums)[0]
+        return sample.most_likely(sums)
+
+
+def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> tuple[float, Matrix]:
+    r"""Return the penalised negative log-likelihood of the labeled rows, and its derivative.
+
+    With the weights :math:`l_k` and means :math:`m_k` of the labeled rows of each class, their
+    scatter :math:`W_l` within the classes and :math:`n_l = \sum_k l_k`, it is
+
+    .. math:: \tfrac{n_l}2 \log \det (2 \pi \Sigma) + \tfrac12 \operatorname{tr} \Sigma^{-1} C
+              - \sum_k l_k \log \pi_k , \qquad
+              C = W_l + n_l \alpha I + \sum_k l_k (m_k - \mu_k)(m_k - \mu_k)' ,
+
+    at the parameters of maximum likelihood for the class sums, by which the derivative is taken.
+    `supervised` are those for the labeled rows.
+    """
+    counts, total = sample.known[:, 0], sample.labeled_weight
+    model = sample.most_likely(sums)
+    precision = model.precision.matrix
+    apart = supervised.means - model.means
+    # Of a spherical covariance only the trace matters: it is the same.
+    scatter = total * supervised.covariance + (apart.T * counts) @ apart
+    spread = precision @ scatter
+    value = -total * model.constant + 0.5 * float(np.trace(spread))
+    value -= float(counts @ np.log(model.priors))
+    # Derivatives of the loss by the covariance, and by the means in C.
+    by_covariance = 0.5 * (total * precision - spread @ precision)
+    if sample.family.spherical:  # its mean diagonal is that of W/N
+        by_covariance = mean_diagonal(by_covariance)
+    by_covariance /= sample.total
+    by_means = -(counts[:, None] * apart) @ precision
+    # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
+    through_covariance = model.means @ by_covariance
+    shares = sums[:, 0]
+    by_sums = by_means / shares[:, None] - 2.0 * through_covariance
+    by_counts = np.sum(through_covariance * model.means, axis=1)
+    by_counts -= np.sum(by_means * model.means, axis=1) / shares
+    if sample.family.priors is None:
+        by_counts -= counts / shares
+    return value, np.column_stack([by_counts, by_sums])
 
 
 @dataclass(frozen=True)
 class Point:
-    """Labels with their class sums, and value and derivative there."""
+    """Labels with their class sums, and value and derivative of the objective there."""
 
-    labels: Matrix  # (n_classes, n_rows): of labeled rows, anything
+    labels: Matrix  # (n_classes, n_rows): those of labeled rows are not used
     sums: Matrix
     value: float
     slopes: Matrix
 
 
-class _Run:
-    """The steps of a descent, the curvature that they meet, and whether they make progress."""
+@dataclass(frozen=True)
+class Step:
+    """A projected gradient step."""
+
+    labels: Matrix  # (n_classes, n_rows): after the step
+    change: Matrix  # of the class sums
+    square: float  # weighted sum of squared changes of the labels
+    gap: float  # where the step starts
+
+
+class SoftLabelDescent:
+    """Minimises a smooth function of the class sums, from the supervised probabilities on.
+
+    Stops if ``enough(gap, value)`` is true, if the budget is used up, or without progress.
+    """
 
     def __init__(
         self,
@@ -255,78 +310,87 @@ class _Run:
         sample: Sample,
         enough: Callable[[float, float], bool],
         budget: Budget,
-        start: Point,
     ) -> None:
         self._objective, self._sample = objective, sample
         self._enough, self._budget = enough, budget
         self._n_unlabeled = int(np.count_nonzero(sample.free))
-        # Such that the label that changes most changes by about one.
-        t = sample.scores(start.slopes)[:, sample.free > 0.0]
-        self._curvature = float(np.ptp(t, axis=0).max()) or 1.0
-        self._largest = MAX_TOTAL_GROWTH * self._curvature
         self._gap = self._smallest_gap = self._value = math.inf
         self._idle = 0
-        self.rounding = VALUE_ROUNDING * sample.total
+        self._rounding = VALUE_ROUNDING * sample.total
 
-    def stop(self, here: Point) -> bool:
+    def run(self, supervised: GaussianClasses) -> tuple[Point, float]:
+        """Return the point where the descent ends, and its gap."""
+        sample, labels = self._sample, self._sample.posteriors(supervised)
+        start = self._point(labels, sample.all_sums(labels))
+        # Such that the label that changes most changes by about one.
+        t = sample.scores(start.slopes)[:, sample.free > 0.0]
+        self._curvature = float(np.ptp(t, axis=0).max(initial=0.0)) or 1.0
+        self._max_curvature = MAX_TOTAL_GROWTH * self._curvature
+        end = accelerated_gradient(
+            start,
+            step=self._step,
+            extrapolate=self._extrapolate,
+            uphill=lambda ahead, new, here: bool(np.vdot(ahead.slopes, new.sums - here.sums) > 0.0),
+            worse=lambda new, here: new.value > here.value + self._rounding,
+            stop=self._stop,
+        )
+        return end, self._gradient_step(end).gap
+
+    def _point(self, labels: Matrix, sums: Matrix) -> Point:
+        return Point(labels, sums, *self._objective(sums))
+
+    def _stop(self, here: Point) -> bool:
         """Whether the budget is used up, or steps make no more progress."""
-        progress = here.value < self._value - self.rounding
+        progress = here.value < self._value - self._rounding
         progress = progress or self._gap < 0.9 * self._smallest_gap
         self._value, self._smallest_gap = here.value, min(self._smallest_gap, self._gap)
         self._idle = 0 if progress else self._idle + 1
         return self._budget.exhausted or self._idle > MAX_IDLE_STEPS
 
-    def step(self, ahead: Point) -> Point | None:
+    def _step(self, ahead: Point) -> Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
-        labels, change, square, self._gap = self._heading(ahead)
-        self._budget.report("soft labels", self._n_unlabeled, self._gap, abs(ahead.value))
-        if self._enough(self._gap, ahead.value) or not self._budget.spend():
+        step = self._gradient_step(ahead)
+        self._gap = step.gap
+        self._budget.report("soft labels", self._n_unlabeled, step.gap, abs(ahead.value))
+        if self._enough(step.gap, ahead.value) or not self._budget.spend():
             return None
         while True:
-            sums = ahead.sums + change
-            new = Point(labels, sums, *self._objective(sums))
-            turned = float(np.vdot(new.slopes - ahead.slopes, change))
-            met = turned / square if square > 0.0 else 0.0
+            new = self._point(step.labels, ahead.sums + step.change)
+            turned = float(np.vdot(new.slopes - ahead.slopes, step.change))
+            met = turned / step.square if step.square > 0.0 else 0.0
             # By the values, or by the derivatives where values are too close to be compared.
-            along = float(np.vdot(ahead.slopes, change))
-            bound = ahead.value + along + 0.5 * self._curvature * square
-            if new.value <= bound or met <= self._curvature or self._curvature >= self._largest:
+            along = float(np.vdot(ahead.slopes, step.change))
+            bound = ahead.value + along + 0.5 * self._curvature * step.square
+            if new.value <= bound or self._curvature >= min(self._max_curvature, met):
                 break
             self._curvature *= CURVATURE_GROWTH
-            labels, change, square, _ = self._heading(ahead)
+            step = self._gradient_step(ahead)
         met = max(MAX_CURVATURE_DROP * self._curvature, met)
         self._curvature = min(CURVATURE_DECAY * self._curvature, met)
         return new
 
-    def extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
+    def _extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
         """Return a point ahead of this one; this one itself where that has no likelihood."""
         sums = here.sums + momentum * (here.sums - before.sums)
         if np.any(sums[:, 0] <= 0.0):
             return here
-        labels = here.labels + momentum * (here.labels - before.labels)
         try:
-            return Point(labels, sums, *self._objective(sums))
+            return self._point(here.labels + momentum * (here.labels - before.labels), sums)
         except SingularCovarianceError:
             return here
 
-    def _heading(self, start: Point) -> tuple[Matrix, Matrix, float, float]:
-        """Return the next labels, the change of class sums, the squared one of labels, the gap."""
+    def _gradient_step(self, start: Point) -> Step:
+        """Make a step from a point, in one pass over the rows."""
         free, simplex, q = self._sample.free, Simplex(), start.labels
         gaps, squares, labels = np.empty(len(free)), np.empty(len(free)), np.empty_like(q)
 
         def weigh(t: Matrix, rows: slice) -> Matrix:
             labels[:, rows] = simplex.project(q[:, rows] - t / self._curvature)
             move = labels[:, rows] - q[:, rows]
-            gaps[rows] = _gaps(q[:, rows], t)
+            gaps[rows] = np.sum(q[:, rows] * t, axis=0) - t.min(axis=0)
             squares[rows] = np.sum(move**2, axis=0)
             weights: Matrix = free[rows] * move
             return weights
 
         _, change = self._sample.scores_and_sums(start.slopes, weigh)
-        return labels, change, float(free @ squares), float(free @ gaps)
-
-
-def _gaps(labels: Matrix, scores: Matrix) -> Vector:
-    """Return for every row by how much another label would lower the scores."""
-    gaps: Vector = np.sum(labels * scores, axis=0) - scores.min(axis=0)
-    return gaps
+        return Step(labels, change, float(free @ squares), float(free @ gaps))

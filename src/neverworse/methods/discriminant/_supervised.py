@@ -1,18 +1,18 @@
-"""Linear discriminant analysis on labeled rows, and what all discriminant classifiers share."""
+"""Linear discriminant analysis in closed form: supervised, and constrained by moments."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
+from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
@@ -22,7 +22,13 @@ from neverworse.estimators import (
     explains_conversion,
     known_labels,
 )
-from neverworse.methods._base import LogOddsClassifier
+from neverworse.methods._base import (
+    NOT_NEGATIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    LogOddsClassifier,
+    with_parameters_of,
+)
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
 from neverworse.rows import as_rows, single_threaded_blas
@@ -30,37 +36,29 @@ from neverworse.rows import as_rows, single_threaded_blas
 SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DiscriminantClassifier(LogOddsClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
-    # Which rows are read depends on labels and weights, so NaN are looked for beforehand.
+    # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
         "covariance": [StrOptions({"full", "spherical"})],
         "priors": [None, StrOptions({"uniform"}), "array-like"],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "missing_label": "no_validation",
+        "alpha": NOT_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
+    covariance: str = "full"
+    priors: Any = None
+    alpha: float = 0.0
+    missing_label: Any = "auto"
 
     @explains_conversion
     def predict_joint_log_proba(self, X: Any) -> Matrix:
         """Return the logarithms of the joint densities of rows and classes.
 
-        Where `rank_` is smaller than the number of columns, they are densities of the coordinates
-        of the rows in a subspace.
+        If `rank_` is smaller than n_features, these are densities in a subspace.
 
         Parameters
         ----------
@@ -96,7 +94,7 @@ class DiscriminantClassifier(LogOddsClassifier):
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
-        """Fit to checked rows, set the attributes of the method, and return what was found."""
+        """Return the classes, and set the attributes that only this method has."""
 
     def _set_model(self, model: GaussianClasses) -> None:
         linear = model.linear
@@ -126,6 +124,7 @@ def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
 
 
 @documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearDiscriminantClassifier(DiscriminantClassifier):
     r"""Linear discriminant analysis on the labeled rows only.
 
@@ -136,10 +135,8 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
               - \frac{\alpha}{2} \sum_i s_i \operatorname{tr} \Sigma^{-1}
 
     is largest for the class means, the shares of the classes, and Σ the scatter within the classes
-    divided by :math:`\sum_i s_i`, plus :math:`\alpha I`. Without a penalty this is what
-    scikit-learn's `LinearDiscriminantAnalysis` computes with ``solver="lsqr"`` or "eigen";
-    `to_sklearn` gives a plain one. Unlabeled rows are ignored: this is the supervised counterpart
-    of the other discriminant classifiers.
+    divided by :math:`\sum_i s_i`, plus :math:`\alpha I`. Without a penalty this is scikit-learn's
+    `LinearDiscriminantAnalysis` with ``solver="lsqr"``. Unlabeled rows are ignored.
 
     Parameters
     ----------
@@ -148,15 +145,14 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     priors : None, "uniform" or array-like of shape (n_classes,), default=None
         Probabilities of the classes in sorted order: estimated, all equal, or these.
     alpha : float, default=0.0
-        Added to all variances, in their units: scale the columns first. Needed where labeled rows
-        are few. Without a penalty, directions in which these do not vary within their classes are
-        left out, for unlabeled rows too; `rank_` says how many remain (at least one, or an error).
+        Added to all variances, in their units: scale the columns first. Without it, directions in
+        which labeled rows do not vary within their classes are left out; `rank_` says how many
+        remain.
     {missing_label}
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Weights of the scores: log odds of the second of two classes, or one score for each.
     intercept_ : array of shape (1,) or (n_classes,)
@@ -173,11 +169,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         Penalised log-likelihood of the labeled rows.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    NearestMeanClassifier : With a spherical covariance and equal priors.
-    ContrastivePessimisticDiscriminantAnalysis : Uses unlabeled rows, and is never less likely.
-
     Examples
     --------
     >>> from neverworse.methods import LinearDiscriminantClassifier
@@ -188,26 +179,23 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     """
 
     def _fit_training(
-        self,
-        training: TrainingRows,
-        family: Family,
-        observer: Observer | None = None,  # noqa: ARG002
+        self, training: TrainingRows, family: Family, _: Observer | None = None
     ) -> GaussianClasses:
         rows, target, weights = training.labeled()
-        weights = np.ones(rows.n_rows) if weights is None else weights
-        sample = Sample.of(rows, target, weights, np.zeros(rows.n_rows, bool), family)
+        labels = Labels(target, np.zeros(rows.n_rows), weights)
+        sample = Sample.of(TrainingRows(rows, labels), family)
         model = sample.most_likely(sample.known).stored()
         self.log_likelihood_ = sample.log_likelihood(model, sample.known)
         return model
 
 
 @documented_like(LinearDiscriminantClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NearestMeanClassifier(LinearDiscriminantClassifier):
     """Nearest mean classifier on the labeled rows only.
 
     `LinearDiscriminantClassifier` with a spherical covariance and equal priors: the class of a row
-    is that of the nearest class mean, as in scikit-learn's `NearestCentroid`. In addition it has
-    row weights, probabilities and a likelihood.
+    is that of the nearest class mean, as in scikit-learn's `NearestCentroid`.
 
     Parameters
     ----------
@@ -220,11 +208,6 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, log_likelihood_}
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    MomentConstrainedDiscriminantAnalysis : With ``covariance="spherical"`` and
-        ``priors="uniform"``, the same with shifted means.
-
     Examples
     --------
     >>> from neverworse.methods import NearestMeanClassifier
@@ -234,31 +217,8 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     array(['a', 'b'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": LinearDiscriminantClassifier._parameter_constraints["alpha"],
-        "missing_label": "no_validation",
-    }
-
-    def __init__(self, *, alpha: float = 0.0, missing_label: Any = "auto") -> None:
-        super().__init__(
-            covariance="spherical", priors="uniform", alpha=alpha, missing_label=missing_label
-        )
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a semi-supervised fit starts from."""
-
-    start: GaussianClasses  # the supervised ones, about the centre of the sample
-    sample: Sample  # all rows
-    labels: Labels
-    observer: Observer | None
-
-    @property
-    def posteriors(self) -> Matrix:
-        """Probabilities of the classes by the supervised parameters, (n_classes, n_rows)."""
-        probabilities: Matrix = special.softmax(self.sample.scores(self.start.linear), axis=0)
-        return probabilities
+    covariance: str = field(default="spherical", init=False)
+    priors: Any = field(default="uniform", init=False)
 
 
 class SemiSupervisedDiscriminant(DiscriminantClassifier):
@@ -267,26 +227,90 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
-        shared = ("covariance", "priors", "alpha", "missing_label")
-        supervised = LinearDiscriminantClassifier(**{name: getattr(self, name) for name in shared})
+        supervised = with_parameters_of(self, LinearDiscriminantClassifier)
+        supervised.classes_ = self.classes_
         start = supervised._fit_training(training, family)
         supervised._set_model(start)
-        supervised.classes_ = self.classes_
-        copy_input_checks(self, supervised)
         self.supervised_ = supervised
-        labels = training.labels
-        weights = np.ones(len(labels.width)) if labels.weights is None else labels.weights
-        family = replace(family, space=start.space)
-        sample = Sample.of(training.rows, labels.target, weights, labels.unlabeled, family)
-        problem = Problem(start.about(sample.centre), sample, labels, observer)
-        if not sample.free.any():
-            self._keep(problem)
-            return start
-        return self._move(problem)
+        sample = Sample.of(training, replace(family, space=start.space))
+        baseline = start.about(sample.centre)
+        limits = getattr(self, "max_iter", None), getattr(self, "max_time", None)
+        model = self._move(baseline, sample, Budget(*limits, observer, "iterations"))
+        # Without unlabeled rows, the very same classes: none that differ by rounding errors.
+        return start if model is baseline or not sample.free.any() else model
 
     @abstractmethod
-    def _move(self, problem: Problem) -> GaussianClasses:
-        """Return the classes that all rows give, and set the attributes of the method."""
+    def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
+        """Return the classes for all rows, from the supervised ones; set the other attributes."""
 
-    def _keep(self, problem: Problem) -> None:
-        """Set the attributes of the method where no unlabeled row has a weight."""
+
+@documented_like(LinearDiscriminantClassifier)
+class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
+    r"""Linear discriminant analysis whose total mean and covariance are those of all rows.
+
+    Class means and covariance are tied to the mean m and the covariance T of all rows, which do not
+    depend on labels,
+
+    .. math:: \sum_k p_k \mu_k = m , \qquad
+              \Sigma + \sum_k p_k (\mu_k - m) (\mu_k - m)' = T ,
+
+    with :math:`p_k` the shares of the classes among the labeled rows. The supervised parameters
+    satisfy this for the mean :math:`m_l` and the covariance :math:`T_l` of the labeled rows. They
+    are moved by the map
+
+    .. math:: x \mapsto A (x - m_l) + m , \qquad A = (T T_l^{-1})^{1/2} ,
+
+    so that they satisfy it for all rows, because :math:`A T_l A' = T`; predictions do not depend on
+    the units of the columns. Both T and :math:`T_l` include the penalty α. Nothing is guaranteed:
+    unlabeled rows from another distribution, or with other shares of classes, move the boundary in
+    a wrong direction.
+
+    Parameters
+    ----------
+    covariance : {"full", "spherical"}, default="full"
+        "spherical": the means are shifted by :math:`m - m_l`. Together with ``priors="uniform"``,
+        this is the constrained nearest mean classifier of Loog (2010).
+    {priors, alpha, missing_label}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
+    supervised_ : LinearDiscriminantClassifier
+        The supervised baseline, fitted to the labeled rows. The fit starts from it.
+    {n_features_in_, feature_names_in_}
+
+    References
+    ----------
+    M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
+    mean classifier", ECML PKDD (2010), 291-304.
+
+    M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
+    estimation", Pattern Recognition Letters 37 (2014), 24-31.
+
+    Examples
+    --------
+    >>> from neverworse.methods import MomentConstrainedDiscriminantAnalysis
+    >>> X = [[0.0], [1.0], [4.0], [5.0], [6.0], [8.0]]
+    >>> clf = MomentConstrainedDiscriminantAnalysis().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> clf.predict([[3.0], [4.5]])
+    array([0, 1])
+    """
+
+    def _move(self, start: GaussianClasses, sample: Sample, _: Budget) -> GaussianClasses:
+        family = sample.family
+        shares = sample.known[:, 0] / sample.labeled_weight
+        apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
+        if family.spherical:
+            return replace(start, means=apart)
+        labeled = start.covariance + (apart.T * shares) @ apart
+        together = sample.scatter / sample.total
+        together[np.diag_indices_from(together)] += family.alpha
+        # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
+        basis, inverse = start.space.basis, start.space.inverse
+        of_labeled = basis.T @ labeled @ basis
+        values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
+        root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
+        # Coordinates are mapped by it, and all other directions left alone.
+        matrix = inverse @ (root - np.eye(len(root))) @ basis.T + np.eye(len(inverse))
+        covariance = matrix @ start.covariance @ matrix.T
+        return replace(start, means=apart @ matrix.T, covariance=(covariance + covariance.T) / 2.0)

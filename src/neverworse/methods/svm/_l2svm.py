@@ -1,11 +1,11 @@
-"""The supervised support vector classifier, and what the semi-supervised ones share with it."""
+"""The supervised support vector classifier, and the base of the semi-supervised ones."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,11 +19,18 @@ from neverworse.estimators import (
     KnownLabels,
     LinearClassifier,
     ProjectedLeastSquaresClassifier,
-    copy_input_checks,
     known_labels,
     stored_weights,
 )
-from neverworse.methods._base import check_two_classes, warn_not_converged, wide_moments
+from neverworse.methods._base import (
+    POSITIVE,
+    SHARED_CONSTRAINTS,
+    Constraints,
+    check_two_classes,
+    warn_not_converged,
+    wide_moments,
+    with_parameters_of,
+)
 from neverworse.methods.svm._newton import (
     ConjugateSystem,
     Design,
@@ -36,30 +43,34 @@ from neverworse.methods.svm._newton import (
 from neverworse.projection import Labels, Observer, Weights, moments
 from neverworse.rows import Rows, SparseRows
 
-# With more columns than this, Newton steps by conjugate gradients are faster than with the matrix:
-# of dense rows, of dense rows that are fewer than their columns, and of sparse rows.
+# With more columns than this, Newton steps by conjugate gradients are faster than with the Gram
+# matrix: for dense rows, for dense rows fewer than their columns, and for sparse rows.
 MAX_COLUMNS, MAX_WIDE_COLUMNS, MAX_SPARSE_COLUMNS = 3000, 1000, 300
-# The tolerance of solutions that are only stages on the way to others.
-COARSE_TOL = 1e-6
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SVMClassifier(LinearClassifier):
-    """Base of linear classifiers with the squared hinge loss, whose scores aim at -1 and +1."""
+    """Base of linear classifiers with the squared hinge loss, on targets -1 and +1."""
 
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SHARED_CONSTRAINTS,
+        "alpha": POSITIVE,
         "scaling": [StrOptions({"sum", "mean"})],
-        "fit_intercept": ["boolean"],
         "penalise_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "missing_label": "no_validation",
-        "verbose": ["verbose"],
     }
 
+    alpha: float = field(default=1.0, kw_only=False)
+    scaling: str = "sum"
+    fit_intercept: bool = True
+    penalise_intercept: bool = False
+    tol: float = 1e-12
+    max_iter: int = 1000
+    missing_label: Any = "auto"
+    verbose: int = 0
+
     def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
-        """Check and centre rows with weights in the loss; choose how to solve for Newton steps."""
+        """Centre the rows, with weights in the loss; choose how to solve for Newton steps."""
         centred = self.fit_intercept and not self.penalise_intercept
         penalty = np.full(rows.n_columns + self.fit_intercept, float(self.alpha))
         if centred:
@@ -82,9 +93,9 @@ class SVMClassifier(LinearClassifier):
         return weights / weights.sum() if self.scaling == "mean" else weights
 
     def _set_end(self, converged: bool, n_iter: int, budget: Budget) -> None:
-        """Say how the solver ended; warn if it did so early, unless a callback asked for it."""
+        """Set how the solver ended; warn if it has not converged and no callback stopped it."""
         self.converged_ = converged
-        self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
+        self.n_iter_ = max(1, n_iter)  # scikit-learn expects at least one
         if not converged and (n_iter >= self.max_iter or not budget.exhausted):
             warn_not_converged(
                 f"The solver has not converged after {n_iter} Newton steps (max_iter="
@@ -94,6 +105,7 @@ class SVMClassifier(LinearClassifier):
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class L2SVMClassifier(SVMClassifier):
     r"""Linear support vector classifier with squared hinge loss, on the labeled rows only.
 
@@ -106,28 +118,24 @@ class L2SVMClassifier(SVMClassifier):
         + \frac{1}{2} \sum_i s_i \max(0, 1 - y_i (x_i \cdot w + b))^2
 
     with ``scaling="sum"``; with ``scaling="mean"`` the second term is divided by
-    :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term is
-    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`. With more than two classes, one such problem
-    is solved for each class against the rest.
+    :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term includes :math:`b^2`. More
+    than two classes are solved one against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
     and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin, with
-    the Gram matrix of these rows, or by conjugate gradients where there are many columns. The
-    penalty depends on the scales of the columns. There is no `predict_proba`: fit scikit-learn's
-    `CalibratedClassifierCV` to the labeled rows for calibrated probabilities.
+    their Gram matrix, or by conjugate gradients where there are many columns. There is no
+    `predict_proba`: fit scikit-learn's `CalibratedClassifierCV` to the labeled rows instead.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Penalty of the weights, positive. With ``scaling="sum"`` it is 1 / (2 C) in terms of
-        scikit-learn's `LinearSVC`.
+        Penalty of the weights. With ``scaling="sum"``, 1 / (2 C) of scikit-learn's `LinearSVC`.
     scaling : {"sum", "mean"}, default="sum"
         Whether the loss is the sum over rows (as in SVMlin's supervised SVM), or the mean.
     fit_intercept : bool, default=True
         Whether to fit b.
     penalise_intercept : bool, default=False
-        Whether the penalty includes b. True, with ``scaling="sum"``: the objective of SVMlin, and
-        of `LinearSVC`.
+        Whether the penalty includes b. With ``scaling="sum"``, as in SVMlin and `LinearSVC`.
     tol : float, default=1e-12
         Stop when a Newton step is expected to lower the objective by less than this fraction.
     max_iter : int, default=1000
@@ -136,24 +144,18 @@ class L2SVMClassifier(SVMClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         The weights w.
     intercept_ : array of shape (1,) or (n_classes,)
-        b, zero without intercept.
+        b.
     objective_ : float, or array of shape (n_classes,)
-        The minimum that was found.
+        The minimum.
     n_iter_ : int
         Number of Newton steps; of several classes, the largest.
     converged_ : bool
         Whether `tol` was reached, for all classes.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    TransductiveSVMClassifier : Uses unlabeled rows.
-    sklearn.svm.LinearSVC : The same objective with a penalised intercept, another solver.
 
     References
     ----------
@@ -169,29 +171,6 @@ class L2SVMClassifier(SVMClassifier):
     array([0, 1])
     """
 
-    objective_: Any
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        scaling: str = "sum",
-        fit_intercept: bool = True,
-        penalise_intercept: bool = False,
-        tol: float = 1e-12,
-        max_iter: int = 1000,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.penalise_intercept = penalise_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
-
     def _fit_rows(self, given: FitInput) -> None:
         self._fit_known(given.rows, known_labels(given, self.missing_label), given.observer)
 
@@ -204,26 +183,24 @@ class L2SVMClassifier(SVMClassifier):
         solutions, n_iter = [], 0
         for target in labels.target[:, used]:
             budget = Budget(self.max_iter, None, observer)
-            loss = Objective(design, weights * target, weights * (1.0 - target))
+            loss = Objective.of(design, weights, target)
             solutions.append(minimise(loss, copy(system), budget, self.tol, stage="Newton step"))
             n_iter = max(n_iter, budget.n_iter)
-        found = [design.weights(solution.parameters) for solution in solutions]
-        intercept = np.concatenate([w.intercept for w in found])
-        self._set_weights(Weights(np.concatenate([w.coef for w in found]), intercept))
+        self._set_weights(design.weights(np.array([found.parameters for found in solutions])))
         self.classes_ = known.classes
-        values = [solution.value for solution in solutions]
+        values = [found.value for found in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]
-        self._set_end(all(solution.converged for solution in solutions), n_iter, budget)
+        self._set_end(all(found.converged for found in solutions), n_iter, budget)
 
 
 def with_weight(rows: Rows, used: Indices) -> Rows:
-    """Return these rows alone: others may score anything, even infinity."""
+    """Return the rows that have a weight: the scores of others may overflow."""
     return rows if len(used) == rows.n_rows else rows.some(used)
 
 
 @dataclass(frozen=True)
 class PartlyLabeled:
-    r"""The objective of the weights, once the unlabeled rows are given soft labels p.
+    r"""The objective of the weights, for given soft labels p of the unlabeled rows.
 
     .. math::
 
@@ -241,61 +218,63 @@ class PartlyLabeled:
     budget: Budget
 
     def solve(
-        self, soft: Vector, weight: float, start: Solution | None, rough: float = 0.0
+        self, labels: Vector, weight: float, start: Solution | None, min_tol: float = 0.0
     ) -> Solution:
-        """Return the best weights for soft labels p and the weight v; `rough` raises `tol`."""
-        found = minimise(
-            self._divided(soft, weight), self.system, self.budget, max(self.tol, rough), start
-        )
+        """Return the best weights for soft (or hard) labels p and the weight v."""
+        tol = max(self.tol, min_tol)
+        found = minimise(self._divided(labels, weight), self.system, self.budget, tol, start)
         return replace(found, value=weight * found.value)
 
-    def value(self, solution: Solution, soft: Vector, weight: float) -> float:
+    def value(self, solution: Solution, labels: Vector, weight: float) -> float:
         """Return the objective of a solution that was found for other labels or weights."""
-        return weight * self._divided(soft, weight).value(solution)
+        return weight * self._divided(labels, weight).value(solution)
 
-    def _divided(self, soft: Vector, weight: float) -> Objective:
-        """Return the objective divided by v, so that the part of unlabeled rows stays the same."""
+    def _divided(self, labels: Vector, weight: float) -> Objective:
+        """Return the objective divided by v, so that the unlabeled rows keep their weights."""
         design = self.labeled.design
         positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
-        positive[self.unlabeled] = self.costs * soft
-        negative[self.unlabeled] = self.costs * (1.0 - soft)
+        positive[self.unlabeled] = self.costs * labels
+        negative[self.unlabeled] = self.costs * (1.0 - labels)
         return Objective(replace(design, penalty=design.penalty / weight), positive, negative)
 
     def scores(self, solution: Solution) -> Vector:
         return solution.scores[self.unlabeled]
 
-    def preference(self, scores: Vector) -> Vector:
+    def extra_cost(self, scores: Vector) -> Vector:
         """Return how much more a positive label of each unlabeled row costs than a negative one."""
         up, down = np.maximum(1.0 - scores, 0.0), np.maximum(1.0 + scores, 0.0)
         return 0.5 * self.costs * (up - down) * (up + down)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SemiSupervisedSVM(SVMClassifier):
-    """Base of classifiers for two classes that give labels to the unlabeled rows."""
+    """Base of classifiers for two classes that label the unlabeled rows."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **SVMClassifier._parameter_constraints,
-        "unlabeled_weight": [Interval(Real, 0, None, closed="neither")],
+        "unlabeled_weight": POSITIVE,
         "positive_fraction": [Interval(Real, 0, 1, closed="both"), None],
     }
+
+    alpha: float = field(default=0.1, kw_only=False)
+    scaling: str = "mean"
+    unlabeled_weight: float = 1.0
+    positive_fraction: float | None = None
 
     def _fit_rows(self, given: FitInput) -> None:
         known, rows = known_labels(given, self.missing_label), given.rows
         check_two_classes(known.classes)
-        budget = Budget(self.max_iter, None, given.observer)
-        shared = "alpha scaling fit_intercept penalise_intercept tol max_iter missing_label"
-        supervised = L2SVMClassifier(**{name: getattr(self, name) for name in shared.split()})
+        labels, budget = known.labels, Budget(self.max_iter, None, given.observer)
+        supervised = with_parameters_of(self, L2SVMClassifier)
         supervised._fit_known(rows, known, None)
-        copy_input_checks(self, supervised)
-        budget.report("supervised SVM", int(np.count_nonzero(~known.labels.unlabeled)))
+        budget.report("supervised SVM", labels.n_labeled)
         self.classes_, self.supervised_ = known.classes, supervised
-        labels, share = known.labels, self.positive_fraction
-        if share is None:
-            share = float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
         used = labels.weights_where(labels.unlabeled) > 0.0
         if used.any():
-            problem = self._problem(rows, labels, budget)
-            found, chosen = self._fit_partly(problem, float(share))
+            share = self.positive_fraction
+            if share is None:
+                share = labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean()
+            found, chosen = self._fit_partly(self._problem(rows, labels, budget), float(share))
         else:
             found, chosen = stored_weights(supervised), used[used]
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
@@ -307,11 +286,11 @@ class SemiSupervisedSVM(SVMClassifier):
 
     @abstractmethod
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
-        """Return weights, and which of the unlabeled rows are positive; set the attributes."""
+        """Return weights, and which unlabeled rows are positive; set the method's attributes."""
 
     @abstractmethod
     def _keep_supervised(self) -> None:
-        """Set the attributes of the method if there are no unlabeled rows."""
+        """Set the method's attributes if there are no unlabeled rows."""
 
     def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> PartlyLabeled:
         s = np.ones(rows.n_rows) if labels.weights is None else labels.weights
@@ -322,7 +301,7 @@ class SemiSupervisedSVM(SVMClassifier):
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
         full[unlabeled] = costs
         design, system = self._prepare(with_weight(rows, used), full)
-        labeled = Objective(design, weights * target, weights * (1.0 - target))
+        labeled = Objective.of(design, weights, target)
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
         where = np.flatnonzero(unlabeled)

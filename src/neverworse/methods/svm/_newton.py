@@ -15,37 +15,34 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection import EPS, Weights
 from neverworse.rows import N_PARTS, Rows, SparseRows, map_in_threads, single_threaded_blas
 
-# The Gram matrix is corrected where that takes fewer rows than to add it up again; a solution with
-# its factor where these are at most this share of the columns, and as long as it is so accurate.
+# The Gram matrix is updated if fewer rows than this share of the active ones have changed. A step
+# is solved with the last factor if these are at most this share of the columns, up to this error.
 MAX_CHANGED_SHARE, MAX_CORRECTED_SHARE, MAX_ERROR = 0.5, 0.06, 1e-8
-# A factor of the Gram matrix is good enough as long as its condition number (columns brought to
-# equal length) leaves some digits. Beyond, orthogonal factors of the rows, unless there are many.
+# Below this reciprocal condition number (columns of equal length), rows are factored instead of
+# their Gram matrix, unless they have more numbers than this.
 MIN_RCOND, MAX_QR_SIZE = 1e-10, 2**22
-MAX_ACTIVE_SHARE = 0.7  # up to which a sparse matrix is cut down to the rows with curvature
-# To which fraction conjugate gradients lower the residual. Steps beyond the first few are nearly at
-# the optimum, where an inexact one would only be taken again.
+MAX_ACTIVE_SHARE = 0.7  # up to which a sparse matrix is reduced to the active rows
+# Relative residual of conjugate gradients, for the first few steps and for all others.
 FIRST_ACCURACY, ACCURACY, N_FIRST = 0.03, 1e-4, 3
 # Where rounding errors end the descent, it has converged if so little was left to gain.
 NEGLIGIBLE_GAIN = 1e-8
-# A step may be so short that it lowers the objective by less than a rounding error, and still bring
-# a row into the margin that makes room for the next one. How many such steps are taken in a row:
+# A step that lowers the objective by less than a rounding error may still bring a row into the
+# margin. Maximum number of such steps in a row:
 MAX_IDLE_STEPS = 30
 SLOPE_REDUCTION = 1e-6  # to which the line search lowers the slope
 
 
 @dataclass(frozen=True)
 class Design:
-    """Scores as a linear function of parameters: the weights, and an intercept behind them.
+    """Scores as a linear function of parameters: the weights of centred rows, and an intercept.
 
-    The parameters refer to centred rows, which makes the intercept nearly independent of the
-    weights. That does not change the penalty: only if the intercept has none, rows are centred.
+    Rows are centred only if the intercept has no penalty, so that the penalty stays the same.
     """
 
     rows: Rows  # perhaps shifted
     centre: Vector  # (n_columns,): subtracted from the rows, by algebra
     idle: Indices  # columns in which no row differs from the centre: exactly zero once centred
-    # (n_parameters,): the penalty is ½ Σ penalty · parameter². Without intercept, n_columns long
-    penalty: Vector
+    penalty: Vector  # (n_parameters,): the penalty is ½ Σ penalty · parameter²
 
     def scores(self, parameters: Vector) -> Vector:
         """Return the scores of all rows."""
@@ -91,9 +88,8 @@ class Design:
 
     def weights(self, parameters: Vector) -> Weights:
         """Return the weights for rows that are neither shifted nor centred."""
-        d = self.rows.n_columns
-        coef = parameters[None, :d]
-        return Weights(coef, parameters[d:].sum() - coef @ self._origin)
+        coef, intercept = np.split(np.atleast_2d(parameters), [self.rows.n_columns], axis=1)
+        return Weights(coef, intercept.sum(axis=1) - coef @ self._origin)
 
     def parameters(self, weights: Weights) -> Vector:
         """Return the parameters that belong to weights."""
@@ -105,14 +101,13 @@ class Design:
 class Solution:
     """Where the solver is, or has ended: parameters with their scores.
 
-    The scores are there as distances from 1 and from -1. If the penalty is tiny next to the squares
-    of the columns, what is missing to the margin may be less than the rounding error of a score;
-    and yet this, times the row, is what balances the penalty.
+    Scores are stored as slacks: with a tiny penalty, a slack may be less than the rounding error of
+    its score, and its product with the row still balances the penalty.
     """
 
     parameters: Vector  # see `Design`
-    up: Vector  # (n_rows,): 1 - score: how much is missing to the margin of positive rows
-    down: Vector  # (n_rows,): 1 + score: how much is missing to the margin of negative rows
+    up: Vector  # (n_rows,): 1 - score, the slack of a positive label
+    down: Vector  # (n_rows,): 1 + score, the slack of a negative label
     value: float = float("nan")  # of the objective
     converged: bool = False
 
@@ -135,13 +130,13 @@ class LocalModel:
 
     design: Design
     parameters: Vector  # (n_parameters,): where this is
-    # slope, curvature: (n_rows,): first and second derivative of the loss by each score
-    slope: Vector
-    curvature: Vector
-    gradient: Vector  # (n_parameters,): first derivative of the objective
+    slope: Vector  # (n_rows,): derivative of the loss with respect to each score
+    curvature: Vector  # (n_rows,): second derivative
+    gradient: Vector  # (n_parameters,): of the objective
 
-    @cached_property  # the rows within their margin
+    @cached_property
     def active(self) -> Indices:
+        """The rows within their margin."""
         return np.flatnonzero(self.curvature > 0.0)
 
 
@@ -153,10 +148,13 @@ class Objective:
     """
 
     design: Design
-    # positive, negative: (n_rows,): the weights p and n. A row with a known label has one of them,
-    # and no weight if both are zero; a row with a soft label has both
-    positive: Vector
-    negative: Vector
+    positive: Vector  # (n_rows,): p. A known label has one of the two costs, a soft label both
+    negative: Vector  # (n_rows,): n
+
+    @classmethod
+    def of(cls, design: Design, weights: Vector, target: Vector) -> Objective:
+        """Return the objective of weighted rows with targets 0 and 1, perhaps soft ones."""
+        return cls(design, weights * target, weights * (1.0 - target))
 
     def value(self, at: Solution) -> float:
         up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
@@ -211,8 +209,8 @@ def minimise(
     """Minimise the objective, until a step promises less than `tol` of it.
 
     On each set of rows within the margin the objective is quadratic. A step goes towards its
-    minimum, as far as the objective decreases; it is the last one if the set stays the same. System
-    and start may come from an earlier call. Steps are reported if they have a name, `stage`.
+    minimum, as far as the objective decreases. System and start may come from an earlier call.
+    Steps are reported if they have a name, `stage`.
     """
     n_rows = objective.design.rows.n_rows
     if start is None:
@@ -240,9 +238,7 @@ class GramSystem:
     """Solves for Newton steps with the Gram matrix of the rows with curvature, and its factor.
 
     Few rows enter or leave the margin in a step. As long as these are much fewer than the columns,
-    the solution is corrected for them; beyond, the matrix is, and factored again. Columns whose
-    scales differ by many orders of magnitude are brought to one scale, which changes the way to the
-    solution and not the solution.
+    the solution is corrected for them; beyond, the matrix is updated and factored again.
     """
 
     def __init__(self, gram: Matrix, curvature: Vector) -> None:
@@ -291,15 +287,15 @@ class GramSystem:
 
 
 class _Factor:
-    """A triangular factor of a matrix, which it overwrites, with columns brought to one scale."""
+    """A triangular factor of a matrix, which it overwrites, with columns of equal length."""
 
     def __init__(self, matrix: Matrix, smallest: Vector) -> None:
         diagonal = np.maximum(np.diag(matrix), smallest)
         diagonal[diagonal == 0.0] = 1.0  # the intercept, where no row has curvature
         self.scale = 1.0 / np.sqrt(diagonal)
         matrix *= np.outer(self.scale, self.scale)
-        # Where floating point does not see the penalty, columns that depend on each other make the
-        # matrix singular, or worse. What is added is not more than its rounding errors.
+        # Dependent columns make the matrix singular if the penalty is lost in rounding errors. A
+        # multiple of the identity of their size is added.
         added, failed = 0.0, True
         while failed:
             matrix[np.diag_indices_from(matrix)] = 1.0 + added

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,27 +13,27 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from neverworse._typing import AnyArray, Mask, Vector
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import stored_weights
+from neverworse.methods._base import AT_LEAST_ONE, NOT_NEGATIVE, Constraints
 from neverworse.methods.svm._l2svm import PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
 
-# The search for a minimum ends when a round lowers the objective by less than this fraction of it:
-# the last rounds change a row or two.
-MIN_GAIN = 1e-4
-# The tolerance of the SVMs on the way there.
-COARSE_TOL = 1e-3
+# The search for a local minimum ends when a round lowers the objective by less than this fraction;
+# its SVMs have this tolerance.
+MIN_GAIN, SEARCH_TOL = 1e-4, 1e-3
 
 
 @documented_like(TransductiveSVMClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SafeSVMClassifier(SemiSupervisedSVM):
     r"""Safe semi-supervised support vector classifier (S4VM): the worst case over separators.
 
-    There are many separators of low density that a transductive SVM might find. Here several
-    of them are found, and the labels :math:`y` of the unlabeled rows are chosen such that they gain
-    as much as possible on the supervised SVM, whichever separator :math:`y^t` is right:
+    There are many low-density separators that a transductive SVM might find. Several of them are
+    found here, and the labels :math:`y` of the unlabeled rows are those that gain most over the
+    supervised SVM, whichever separator :math:`y^t` is right:
 
     .. math:: \max_{y} \min_t \; \text{gain}(y, y^t) - \lambda\, \text{loss}(y, y^t)
 
@@ -46,20 +46,17 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     3. The labels are found by linear programming, and rounded. Where they gain nothing in the
        worst case, the supervised labels are kept.
 
-    For other rows, an SVM is trained on all rows with these labels; where the supervised labels are
-    kept, it is the supervised SVM. Training takes about as long as `n_samples` trainings of a
-    `TransductiveSVMClassifier` at its full weight.
-
-    The choice is safe if one of the separators is right. If none is, the classifier may be worse
-    than its supervised counterpart: `ProjectedLeastSquaresClassifier` guarantees more.
+    Predictions are those of an SVM trained on all rows with these labels, or of the supervised SVM
+    where its labels are kept. The choice is safe if one of the separators is right. If none is, the
+    classifier may be worse than its supervised counterpart.
 
     Parameters
     ----------
-    {alpha}
-    unlabeled_weight : float, default=1.0
-        The weight of the unlabeled rows, as in `TransductiveSVMClassifier`.
-    positive_fraction : float or None, default=None
-        The share of unlabeled rows of the second class. None: the share among the labeled rows.
+    {alpha, scaling, fit_intercept, penalise_intercept, tol}
+    max_iter : int, default=100000
+        Maximum number of Newton steps, in total.
+    {missing_label, verbose}
+    {unlabeled_weight, positive_fraction}
     fraction_tolerance : float, default=0.05
         How far the share of positive rows of a separator may deviate from it.
     n_samples : int, default=100
@@ -68,26 +65,16 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         Number of clusters, and so of separators that are kept.
     risk : float, default=3.0
         The factor :math:`\lambda`: how much a lost row counts compared with a gained one.
-    {scaling}
-    {fit_intercept, penalise_intercept, tol}
-    max_iter : int, default=100000
-        Maximum number of Newton steps, in total.
     random_state : int, RandomState or None, default=None
         For the random labels and the clusters.
-    {missing_label, verbose}
 
     Attributes
     ----------
-    {classes_}
-    coef_ : array of shape (1, n_features)
-        Weights of the SVM for other rows.
-    intercept_ : array of shape (1,)
-        Its intercept, zero without one.
+    {classes_, coef_, intercept_}
     labels_ : array of shape (n_unlabeled,)
-        The chosen classes of the unlabeled rows, in their order.
+        The chosen classes of the unlabeled rows.
     candidates_ : array of shape (n_candidates, n_unlabeled)
-        Classes of the unlabeled rows by the separators that were kept, the one with the smallest
-        objective first.
+        Classes of the unlabeled rows by the separators that were kept, by increasing objective.
     candidate_objectives_ : array of shape (n_candidates,)
         Their objectives.
     worst_case_improvement_ : float
@@ -97,11 +84,6 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         Whether all separators were found, and the last SVM has converged.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    TransductiveSVMClassifier : Finds one such separator.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
-
     References
     ----------
     Y.-F. Li and Z.-H. Zhou, "Towards making unlabeled data never hurt", International Conference on
@@ -110,58 +92,28 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import SafeSVMClassifier
-    >>> X = np.array([[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]])
+    >>> X = [[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]]
     >>> y = [0, 1, -1, -1, -1, -1, -1, -1]
     >>> clf = SafeSVMClassifier(random_state=0).fit(X, y)
     >>> clf.labels_
     array([0, 0, 0, 1, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **SemiSupervisedSVM._parameter_constraints,
         "fraction_tolerance": [Interval(Real, 0, 1, closed="both")],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "n_separators": [Interval(Integral, 1, None, closed="left")],
-        "risk": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
+        "n_samples": AT_LEAST_ONE,
+        "n_separators": AT_LEAST_ONE,
+        "risk": NOT_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        *,
-        unlabeled_weight: float = 1.0,
-        positive_fraction: float | None = None,
-        fraction_tolerance: float = 0.05,
-        n_samples: int = 100,
-        n_separators: int = 10,
-        risk: float = 3.0,
-        scaling: str = "mean",
-        fit_intercept: bool = True,
-        penalise_intercept: bool = False,
-        tol: float = 1e-12,
-        max_iter: int = 100_000,
-        random_state: Any = None,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.unlabeled_weight = unlabeled_weight
-        self.positive_fraction = positive_fraction
-        self.fraction_tolerance = fraction_tolerance
-        self.n_samples = n_samples
-        self.n_separators = n_separators
-        self.risk = risk
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.penalise_intercept = penalise_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.missing_label = missing_label
-        self.verbose = verbose
+    max_iter: int = 100_000
+    fraction_tolerance: float = 0.05
+    n_samples: int = 100
+    n_separators: int = 10
+    risk: float = 3.0
+    random_state: Any = None
 
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
         random = check_random_state(self.random_state)
@@ -217,9 +169,8 @@ def sample_separators(
 ) -> tuple[AnyArray, Vector]:
     """Find local minima of the transductive objective, with shares of positive rows in a range.
 
-    Each starts with random labels, and trains the SVM and labels the rows by their scores in
-    turns; the first one starts with the labels of the supervised SVM instead. Returns which
-    unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
+    The first one starts with the labels of the supervised SVM, all others with random ones. Returns
+    which unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
     """
     labels, objectives = [], []
     scores = problem.scores(problem.start)
@@ -240,26 +191,28 @@ def _local_minimum(
     problem = replace(problem, system=copy(problem.system))
     solution, value = None, np.inf
     while True:
-        solution = problem.solve(labels.astype(np.float64), weight, solution, COARSE_TOL)
-        better = label_shares(-problem.preference(problem.scores(solution)), *shares)
+        solution = problem.solve(labels.astype(np.float64), weight, solution, SEARCH_TOL)
+        better = label_shares(-problem.extra_cost(problem.scores(solution)), *shares)
         small_gain = value - solution.value <= MIN_GAIN * solution.value
         if small_gain or problem.budget.exhausted or np.array_equal(better, labels):
-            break
+            return labels, solution.value
         labels, value = better, solution.value
-    return labels, solution.value
+
+
+def _gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
+    """Return what each label gains over the supervised one if a separator is right.
+
+    1 where the label is right and the supervised one is wrong, and -risk the other way round.
+    """
+    differs = supervised != separators
+    return np.where(labels == separators, differs, np.where(differs, 0.0, -risk))
 
 
 def improvements(
     labels: Mask, separators: AnyArray, supervised: Mask, weights: Vector, risk: float
 ) -> Vector:
-    """Return what labels gain over supervised ones less what they lose, for each separator.
-
-    If a separator is right, labels gain the rows that they have right and the supervised SVM
-    has wrong, and lose the rows the other way round. A row that is lost counts `risk` times.
-    """
-    gained = (labels == separators) & (supervised != separators)
-    lost = (labels != separators) & (supervised == separators)
-    found: Vector = (gained - risk * lost) @ weights
+    """Return what labels gain over the supervised ones in total, for each separator."""
+    found: Vector = _gains(labels, separators, supervised, risk) @ weights
     return found
 
 
@@ -268,25 +221,20 @@ def safest_labels(
 ) -> Mask:
     """Return the labels whose smallest improvement over all separators is the largest.
 
-    A linear program for the share of positive rows in each group of rows that all separators treat
-    alike. It is as good as one for each row, and rounding it changes at most a row in each of as
-    many groups as there are separators. In a group of which only a part is positive, it is the rows
-    in which `order` is the largest.
+    A linear program for the share of positive rows in each group of rows that all separators label
+    alike; rounding changes at most one row in as many groups as there are separators. In a group,
+    the rows with the largest `order` are positive.
     """
     patterns = np.vstack([supervised, separators])
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)
     group = group.ravel()
     size = np.bincount(group, weights)
-    wrong = kinds[1:] != kinds[0]  # where the supervised SVM is, if the separator is right
-    # What the separator says about a positive label of a group, and about a negative one.
-    right, other = np.where(wrong, 1.0, 0.0), np.where(wrong, 0.0, -risk)
-    when_positive = np.where(kinds[1:], right, other)
-    when_negative = np.where(kinds[1:], other, right)
+    positive, negative = (_gains(label, kinds[1:], kinds[0], risk) for label in (True, False))
     n_groups = len(size)
     solution = linprog(
         np.append(np.zeros(n_groups), -1.0),
-        A_ub=np.column_stack([(when_negative - when_positive) * size, np.ones(len(separators))]),
-        b_ub=when_negative @ size,
+        A_ub=np.column_stack([(negative - positive) * size, np.ones(len(separators))]),
+        b_ub=negative @ size,
         bounds=[(0.0, 1.0)] * n_groups + [(None, None)],
     )
     return _rounded(solution.x[:-1] * size, group, weights, order)

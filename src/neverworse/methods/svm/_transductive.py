@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr, expit, rel_entr
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
-from neverworse.methods.svm._l2svm import (
-    COARSE_TOL,
-    L2SVMClassifier,
-    PartlyLabeled,
-    SemiSupervisedSVM,
-)
+from neverworse.methods._base import AT_LEAST_ONE, Constraints
+from neverworse.methods.svm._l2svm import L2SVMClassifier, PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._newton import Solution
 from neverworse.projection import EPS, Weights
 
-# A share times a number of rows is a whole number up to rounding errors.
-COUNT_TOLERANCE = 1e-9
-# Scores of equal rows are equal up to rounding errors, relative to the largest score.
-TIE_TOLERANCE = 1e-12
-# The weight of the unlabeled rows starts here, and grows by this factor.
-FIRST_WEIGHT, GROWTH = 1e-5, 1.5
-# The temperature starts at this multiple of the weight of the unlabeled rows, and falls by a
-# factor, until soft labels are practically hard (in mean entropy), for a number of stages at most.
-FIRST_TEMPERATURE, COOLING, MAX_STAGES = 10.0, 1.5, 50
-MAX_HARD_ENTROPY = 1e-6
+COUNT_TOLERANCE = 1e-9  # up to which a share times a number of rows is a whole number
+TIE_TOLERANCE = 1e-12  # of equal scores, relative to the largest one
+COARSE_TOL = 1e-6  # tolerance of all SVMs but the last
+FIRST_WEIGHT, GROWTH = 1e-5, 1.5  # of the unlabeled rows in "switching"
+# The temperature of "annealing" starts at this multiple of the weight of the unlabeled rows, and
+# falls by this factor, until the mean entropy of soft labels is small, or for these many stages.
+FIRST_TEMPERATURE, COOLING, MAX_HARD_ENTROPY, MAX_STAGES = 10.0, 1.5, 1e-6, 50
 # A stage ends when soft labels move less than this (in mean relative entropy), or have moved often.
 MIN_CHANGE, MAX_MOVES = 1e-6, 100
 
 
 @documented_like(L2SVMClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class TransductiveSVMClassifier(SemiSupervisedSVM):
     r"""Transductive support vector classifier: a wide margin on labeled and unlabeled rows.
 
@@ -50,20 +43,17 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
         + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
 
-    with :math:`f(x) = x \cdot w + b`. The first class in sorted order is coded -1, the second
-    (positive) one +1. S is the sum of the weights s of the labeled and :math:`S_u` that of the
-    unlabeled rows with ``scaling="mean"``; both are 1 with ``scaling="sum"``. With
-    ``penalise_intercept=True`` the first term is
-    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`.
+    with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S is
+    the sum of the weights s of the labeled and :math:`S_u` that of the unlabeled rows with
+    ``scaling="mean"``; both are 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
+    ``penalise_intercept=True``.
 
-    The classes are assumed to be clusters: their boundary lies where there are few rows. If they
-    are not, the classifier may be much worse than its supervised counterpart, without any sign of
-    it. There are many local minima, and one of them is found by
+    The classes are assumed to be clusters. If they are not, the classifier may be much worse than
+    its supervised counterpart. There are many local minima; one of them is found by
 
-    - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
-      1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive and a
-      negative row within the margin exchange their labels, as long as this lowers the loss. This
-      is the multi-switch variant in SVMlin.
+    - "switching", as in SVMlin: the supervised SVM labels the unlabeled rows. Then their weight v
+      grows from 1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive
+      and a negative row within the margin exchange labels, as long as this lowers the loss.
     - "annealing": labels are probabilities :math:`p_j`, and :math:`\frac{T}{2 n_u} \sum_j H(p_j)`
       is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. The
       temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
@@ -75,7 +65,13 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     Parameters
     ----------
     alpha : float, default=0.1
-        Penalty of the weights, positive.
+        Penalty of the weights.
+    scaling : {"mean", "sum"}, default="mean"
+        Whether the losses are means over rows, or sums.
+    {fit_intercept, penalise_intercept, tol}
+    max_iter : int, default=10000
+        Maximum number of Newton steps, in total.
+    {missing_label, verbose}
     unlabeled_weight : float, default=1.0
         The weight v. With ``scaling="mean"`` and 1.0, the unlabeled rows count as much as the
         labeled ones, however many there are.
@@ -83,52 +79,33 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
         None: the share among the labeled rows.
     positive_rounding : {"score", "svmlin"}, default="score"
-        What happens if the share r is not a whole number of the :math:`n_u` unlabeled rows.
-        "score": the row in question gets the label of its supervised score. "svmlin", as in SVMlin:
-        rows with a larger score than the :math:`\lfloor (1 - r) n_u \rfloor`-th smallest are
-        positive.
+        If the share r is not a whole number of the :math:`n_u` unlabeled rows, "score" labels one
+        row by its supervised score. "svmlin", as in SVMlin: rows with a larger score than the
+        :math:`\lfloor (1 - r) n_u \rfloor`-th smallest are positive.
     method : {"switching", "annealing"}, default="switching"
         How the labels are found.
     max_switches : int, default=10000
         Maximum number of pairs that exchange their labels before the SVM is trained again.
-    scaling : {"mean", "sum"}, default="mean"
-        Whether the losses are sums over rows, or means.
-    {fit_intercept, penalise_intercept, tol}
-    max_iter : int, default=10000
-        Maximum number of Newton steps, in total.
-    {missing_label, verbose}
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The classes in sorted order.
-    coef_ : array of shape (1, n_features)
-        The weights w.
-    intercept_ : array of shape (1,)
-        b, zero without intercept.
+    {classes_, coef_, intercept_}
     labels_ : array of shape (n_unlabeled,)
-        Classes of the unlabeled rows, in their order. (The score of a row may be on the other side,
-        because of the share.)
+        Classes of the unlabeled rows, with the given share; predictions for them may differ.
     objective_ : float
-        The local minimum that was found.
+        The local minimum.
     history_ : array of shape (n_trainings, 2)
         The weight of the unlabeled rows (or the temperature) and the objective after each training
         with it. Where the first is the same, the second never increases.
     n_switches_ : int
         Pairs of rows that exchanged their labels.
     supervised_ : L2SVMClassifier
-        The supervised counterpart, with the same penalty and scaling.
+        The supervised baseline, with the same parameters.
     n_iter_ : int
         Number of Newton steps, in total.
     converged_ : bool
-        Whether the last SVM was trained to the end, and no switch of labels improves it.
+        Whether the last SVM has converged, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
     ----------
@@ -143,76 +120,48 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse.methods import TransductiveSVMClassifier
-    >>> X = np.array([[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]])
+    >>> X = [[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]]
     >>> y = [0, 1, -1, -1, -1, -1, -1, -1]
     >>> clf = TransductiveSVMClassifier().fit(X, y)
     >>> clf.labels_
     array([0, 0, 0, 1, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **SemiSupervisedSVM._parameter_constraints,
         "positive_rounding": [StrOptions({"score", "svmlin"})],
         "method": [StrOptions({"switching", "annealing"})],
-        "max_switches": [Interval(Integral, 1, None, closed="left")],
+        "max_switches": AT_LEAST_ONE,
     }
 
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        *,
-        unlabeled_weight: float = 1.0,
-        positive_fraction: float | None = None,
-        positive_rounding: str = "score",
-        method: str = "switching",
-        max_switches: int = 10_000,
-        scaling: str = "mean",
-        fit_intercept: bool = True,
-        penalise_intercept: bool = False,
-        tol: float = 1e-12,
-        max_iter: int = 10_000,
-        missing_label: Any = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.unlabeled_weight = unlabeled_weight
-        self.positive_fraction = positive_fraction
-        self.positive_rounding = positive_rounding
-        self.method = method
-        self.max_switches = max_switches
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.penalise_intercept = penalise_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.missing_label = missing_label
-        self.verbose = verbose
+    max_iter: int = 10_000
+    positive_rounding: str = "score"
+    method: str = "switching"
+    max_switches: int = 10_000
 
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
-        weight = float(self.unlabeled_weight)
-        scores = problem.scores(problem.start)
+        weight, scores = float(self.unlabeled_weight), problem.scores(problem.start)
         if self.positive_rounding == "svmlin":
             positive = label_like_svmlin(scores, share)
             share = float(positive.mean())
         else:
             positive = label_shares(scores, share, share)
-        run = Run(problem.start, positive)
+        search = Search(problem, positive, int(self.max_switches))
         if self.method == "switching":
-            stages = [(v, v) for v in growing_weights(weight)]
+            for v in growing_weights(weight):
+                search.switch(v, stage=v, min_tol=COARSE_TOL if v < weight else 0.0)
         else:
-            per_row = 1.0 / len(problem.unlabeled) if self.scaling == "mean" else 1.0
-            anneal(problem, run, share, weight, per_row)
-            run.positive = label_shares(problem.scores(run.solution), share, share)
-            stages = [(0.0, weight)]
-        switch(problem, run, stages, int(self.max_switches))
-        self.history_ = np.array(run.history).reshape(-1, 2)
-        self.n_switches_ = run.n_switches
-        self.objective_ = problem.value(run.solution, run.positive.astype(np.float64), weight)
-        ended = run.solution.converged and not problem.budget.exhausted
-        self._set_end(ended, problem.budget.n_iter, problem.budget)
-        return problem.labeled.design.weights(run.solution.parameters), run.positive
+            per_row = 1.0 / len(scores) if self.scaling == "mean" else 1.0
+            search.anneal(weight, share, per_row)
+            search.positive = label_shares(problem.scores(search.solution), share, share)
+            search.switch(weight, stage=0.0)
+        found, budget = search.solution, problem.budget
+        self.history_ = np.array(search.history).reshape(-1, 2)
+        self.n_switches_ = search.n_switches
+        self.objective_ = problem.value(found, search.positive.astype(np.float64), weight)
+        self._set_end(found.converged and not budget.exhausted, budget.n_iter, budget)
+        return problem.labeled.design.weights(found.parameters), search.positive
 
     def _keep_supervised(self) -> None:
         self.history_ = np.empty((0, 2))
@@ -223,7 +172,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 def label_shares(scores: Vector, low: float, high: float) -> Mask:
     """Return which rows are positive: those with a positive score, as far as shares allow it."""
     n = len(scores)
-    # Rounded outwards: where no whole number of rows fits, the score decides.
+    # Rounded outwards: if no whole number of rows fits, the score decides.
     fewest = int(np.floor(low * n + COUNT_TOLERANCE))
     most = int(np.ceil(high * n - COUNT_TOLERANCE))
     wanted = int(np.count_nonzero(scores > 0.0))
@@ -237,8 +186,7 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
 def label_like_svmlin(scores: Vector, share: float) -> Mask:
     """Return which rows are positive: those above the ⌊(1 - share) n⌋-th smallest score.
 
-    As in SVMlin: rows with the same score as that one are negative; and the number is rounded down
-    after it was computed in floating point, where (1 - 0.9) · 10 is less than 1.
+    As in SVMlin, ties with that score are negative, and (1 - 0.9) · 10 is rounded down to 0.
     """
     n_negative = int((1.0 - share) * len(scores))
     if not n_negative:
@@ -267,18 +215,8 @@ def share_probabilities(costs: Vector, share: float, temperature: float) -> Vect
     return np.asarray(expit(brentq(excess, low, high, maxiter=1000) - scaled))
 
 
-@dataclass
-class Run:
-    """How a transductive SVM was trained, and where that has led."""
-
-    solution: Solution
-    positive: Mask  # labels of the unlabeled rows
-    history: list[tuple[float, float]] = field(default_factory=list)  # after each training
-    n_switches: int = 0  # pairs of rows that exchanged their labels
-
-
 def growing_weights(last: float) -> Iterator[float]:
-    """Return the weights of the unlabeled rows, from almost nothing to the last one."""
+    """Yield the weights of the unlabeled rows, the largest one last."""
     weight = FIRST_WEIGHT
     while weight < last:
         yield weight
@@ -286,44 +224,72 @@ def growing_weights(last: float) -> Iterator[float]:
     yield last
 
 
-def switch(
-    problem: PartlyLabeled, run: Run, stages: Sequence[tuple[float, float]], most: int
-) -> None:
-    """Train and switch labels in stages of growing weight, until no pair gains by a switch.
+class Search:
+    """Trains SVMs and labels the unlabeled rows in turns, from the supervised SVM on."""
 
-    Each stage has a number under which it is recorded, and the weight of the unlabeled rows. At
-    most `most` pairs switch at once. The run is changed to where it ends.
-    """
-    for name, weight in stages:
-        lowest, rough = np.inf, COARSE_TOL if weight < stages[-1][1] else 0.0
+    def __init__(self, problem: PartlyLabeled, positive: Mask, max_switches: int) -> None:
+        self.problem = problem
+        self.solution: Solution = problem.start
+        self.positive = positive  # the labels of the unlabeled rows
+        self.max_switches = max_switches
+        self.history: list[tuple[float, float]] = []  # stage and objective after each training
+        self.n_switches = 0  # pairs of rows that exchanged their labels
+
+    def switch(self, weight: float, stage: float, min_tol: float = 0.0) -> None:
+        """Train and switch labels at one weight of the unlabeled rows until no pair gains by it."""
+        problem, lowest = self.problem, np.inf
         while not problem.budget.exhausted:
-            labels = run.positive.astype(np.float64)
-            run.solution = problem.solve(labels, weight, run.solution, rough)
-            run.history.append((name, run.solution.value))
-            # Rounding errors may see a gain where there is none.
-            if not run.solution.value < lowest:
+            labels = self.positive.astype(np.float64)
+            self.solution = problem.solve(labels, weight, self.solution, min_tol)
+            value = self.solution.value
+            self.history.append((stage, value))
+            if not value < lowest:  # rounding errors may see a gain where there is none
                 break
-            lowest = run.solution.value
-            up, down = _pairs(problem, problem.scores(run.solution), run.positive, most)
+            up, down = self._pairs()
             if not len(up):
                 break
-            run.positive = run.positive.copy()
-            run.positive[up], run.positive[down] = True, False
-            run.n_switches += len(up)
+            lowest = value
+            self.positive = self.positive.copy()
+            self.positive[up], self.positive[down] = True, False
+            self.n_switches += len(up)
         problem.budget.report(f"weight {weight:.2g} of unlabeled rows", len(problem.unlabeled))
 
+    def _pairs(self) -> tuple[Indices, Indices]:
+        """Return negative and positive rows within the margin whose k-th pairs gain by a switch."""
+        scores = self.problem.scores(self.solution)
+        gain = self.problem.extra_cost(scores)
+        down = _largest(gain, self.positive & (scores < 1.0), self.max_switches)
+        up = _largest(-gain, ~self.positive & (scores > -1.0), self.max_switches)
+        n = min(len(up), len(down))
+        n = int(np.count_nonzero(gain[down[:n]] > gain[up[:n]]))  # the differences decrease
+        return up[:n], down[:n]
 
-def _pairs(
-    problem: PartlyLabeled, scores: Vector, positive: Mask, most: int
-) -> tuple[Indices, Indices]:
-    """Return negative and positive rows within their margins whose k-th pairs gain by a switch."""
-    gain = problem.preference(scores)
-    down = _largest(gain, positive & (scores < 1.0), most)
-    up = _largest(-gain, ~positive & (scores > -1.0), most)
-    n = min(len(up), len(down))
-    both = gain[down[:n]] - gain[up[:n]]  # decreases
-    n = int(np.count_nonzero(both > 0.0))
-    return up[:n], down[:n]
+    def anneal(self, weight: float, share: float, per_row: float) -> None:
+        r"""Lower the temperature T, minimising at each the objective less the entropy of labels.
+
+        .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
+
+        Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the
+        entropy a sum or a mean over rows, like the loss. The hard labels stay as they are.
+        """
+        problem, temperature = self.problem, FIRST_TEMPERATURE * weight
+        soft = np.full(len(problem.unlabeled), share)
+        for _ in range(MAX_STAGES):
+            for _ in range(MAX_MOVES):
+                self.solution = problem.solve(soft, weight, self.solution, COARSE_TOL)
+                free = self.solution.value - 0.5 * temperature * per_row * _entropy(soft).sum()
+                self.history.append((temperature, float(free)))
+                if problem.budget.exhausted:
+                    return
+                cost = weight * problem.extra_cost(problem.scores(self.solution))
+                last, soft = soft, share_probabilities(2.0 * cost / per_row, share, temperature)
+                # The mean relative entropy is infinite where `last` excludes what `soft` allows.
+                if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= MIN_CHANGE:
+                    break
+            problem.budget.report(f"temperature {temperature:.2g}", len(soft))
+            if _entropy(soft).mean() <= MAX_HARD_ENTROPY:
+                return
+            temperature /= COOLING
 
 
 def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
@@ -332,35 +298,6 @@ def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
     if len(where) > most:
         where = where[np.argpartition(-values[where], most)[:most]]
     return where[np.argsort(-values[where], kind="stable")]
-
-
-def anneal(problem: PartlyLabeled, run: Run, share: float, weight: float, per_row: float) -> None:
-    r"""Lower the temperature T, minimising at each the objective less the entropy of soft labels.
-
-    .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
-
-    Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the entropy
-    a sum or a mean over rows, like the loss. The run is changed to where it ends, but its labels
-    are not touched.
-    """
-    soft = np.full(len(problem.unlabeled), share)
-    temperature = FIRST_TEMPERATURE * weight
-    for _ in range(MAX_STAGES):
-        for _ in range(MAX_MOVES):
-            run.solution = problem.solve(soft, weight, run.solution, COARSE_TOL)
-            free = run.solution.value - 0.5 * temperature * per_row * _entropy(soft).sum()
-            run.history.append((temperature, float(free)))
-            if problem.budget.exhausted:
-                return
-            cost = weight * problem.preference(problem.scores(run.solution))
-            last, soft = soft, share_probabilities(2.0 * cost / per_row, share, temperature)
-            # The mean relative entropy is infinite where the last labels exclude what these allow.
-            if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= MIN_CHANGE:
-                break
-        problem.budget.report(f"temperature {temperature:.2g}", len(soft))
-        if _entropy(soft).mean() <= MAX_HARD_ENTROPY:
-            return
-        temperature /= COOLING
 
 
 def _entropy(p: Vector) -> Vector:
