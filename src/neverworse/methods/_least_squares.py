@@ -67,6 +67,10 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     ----------
     {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    LeastSquaresClassifier : The supervised counterpart, and the same without unlabeled rows.
+
     Notes
     -----
     The mean score over all rows is the share of the second class among the labeled rows, as in the
@@ -160,6 +164,10 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     Attributes
     ----------
     {classes_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    LeastSquaresClassifier : The supervised counterpart.
 
     References
     ----------

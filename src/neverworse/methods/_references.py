@@ -44,6 +44,10 @@ class SupervisedClassifier(DelegatingClassifier):
         Only if the classifier has it.
     {feature_names_in_}
 
+    See Also
+    --------
+    OracleClassifier : Fitted to all rows with their true labels.
+
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -107,6 +111,11 @@ class OracleClassifier(SupervisedClassifier):
         Fitted to all rows; it makes the predictions.
     {n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    HiddenLabels : One y for all classifiers of an experiment.
+    SupervisedClassifier : Fitted to the labeled rows only.
+
     Examples
     --------
     >>> from neverworse.methods import HiddenLabels, OracleClassifier
@@ -151,6 +160,10 @@ class HiddenLabels:
     Attributes
     ----------
     y, y_true : arrays of shape (n_rows,)
+
+    See Also
+    --------
+    OracleClassifier : Fitted to the true labels.
 
     Examples
     --------

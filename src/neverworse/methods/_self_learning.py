@@ -90,6 +90,12 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         cycle, None if that is not known.
     {n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    ProjectedLeastSquaresClassifier : Never worse than the supervised classifier.
+    sklearn.semi_supervised.SelfTrainingClassifier : Adds confident labels one after another, and
+        never changes them again.
+
     Notes
     -----
     For least squares, self-learning is descent. With targets coded 0 and 1, let

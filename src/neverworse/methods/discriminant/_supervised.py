@@ -169,6 +169,11 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         Penalised log-likelihood of the labeled rows.
     {n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    NearestMeanClassifier : With a spherical covariance and equal priors.
+    ContrastivePessimisticDiscriminantAnalysis : Uses unlabeled rows, and is never less likely.
+
     Examples
     --------
     >>> from neverworse.methods import LinearDiscriminantClassifier
@@ -207,6 +212,11 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     ----------
     {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, log_likelihood_}
     {n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    MomentConstrainedDiscriminantAnalysis : With ``covariance="spherical"`` and
+        ``priors="uniform"``, the same with shifted means.
 
     Examples
     --------

@@ -157,6 +157,11 @@ class L2SVMClassifier(SVMClassifier):
         Whether `tol` was reached, for all classes.
     {n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    TransductiveSVMClassifier : Uses unlabeled rows.
+    sklearn.svm.LinearSVC : The same objective with a penalised intercept, another solver.
+
     References
     ----------
     S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of large scale

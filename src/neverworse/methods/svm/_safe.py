@@ -84,6 +84,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         Whether all separators were found, and the last SVM has converged.
     {n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    TransductiveSVMClassifier : Finds one such separator.
+    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
+
     References
     ----------
     Y.-F. Li and Z.-H. Zhou, "Towards making unlabeled data never hurt", International Conference on

@@ -107,6 +107,12 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         Whether the last SVM has converged, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
 
+    See Also
+    --------
+    L2SVMClassifier : The supervised counterpart.
+    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
+    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
+
     References
     ----------
     T. Joachims, "Transductive inference for text classification using support vector machines",
