@@ -32,13 +32,14 @@ from neverworse.estimators._kernels import (
     landmarks_of_all,
     space_of_all,
 )
-from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
+from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators._labels import (
     SoftLabels,
     check_classes,
     distinct_labels,
     find_unlabeled,
     is_auto,
+    is_continuous,
     is_null,
     label_array,
     native_dtype,
@@ -91,7 +92,6 @@ __all__ = [
     "SoftLabels",
     "audit",
     "check_classes",
-    "check_weights",
     "checked_weights",
     "class_scores",
     "copy_input_checks",
@@ -103,6 +103,7 @@ __all__ = [
     "has_class_scores",
     "in_memory",
     "is_auto",
+    "is_continuous",
     "is_lazy",
     "is_null",
     "known_labels",

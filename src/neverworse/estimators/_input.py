@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from neverworse.rows import ChunkedRows, Rows
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What predictions need of a fitted model; the rest may be as long as the training rows.
-_NEEDED = (
+_NEEDED = [
     "coef_",
     "intercept_",
     "classes_",
@@ -30,8 +30,7 @@ _NEEDED = (
     "dual_coef_",
     "landmarks_",
     "gamma_",
-)
-_ARGUMENTS = "X, y, sample_weight, bounds or a parameter"
+]
 # How NumPy and Python begin to say that something is not a number, or that rows differ in length.
 _NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 # Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
@@ -57,17 +56,14 @@ def explains_conversion(method: Method) -> Method:
     def explained(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
-        except OverflowError:
-            raise ValueError(
-                f"{_ARGUMENTS} has an integer that is too large for a floating point number "
-                "(beyond 1.8e308). Rescale it, or turn labels into strings."
-            ) from None
-        except (ValueError, TypeError) as error:
-            if not str(error).startswith(_NOT_NUMBERS):
+        except (OverflowError, TypeError, ValueError) as error:
+            is_overflow = isinstance(error, OverflowError)
+            if not is_overflow and not str(error).startswith(_NOT_NUMBERS):
                 raise
-            raise type(error)(
-                f"{_ARGUMENTS} is not an array of numbers: {str(error).rstrip('.')}. Encode text "
-                "as numbers, and give all rows the same columns."
+            raise (ValueError if is_overflow else type(error))(
+                "X, y, sample_weight, bounds or a parameter is not an array of numbers: "
+                f"{str(error).rstrip('.')}. Encode text as numbers, give all rows the same "
+                "columns, and rescale integers that are too large for a floating point number."
             ) from None
 
     return explained  # type: ignore[return-value]
@@ -119,19 +115,19 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
         from neverworse.rows import DaskRows
 
         rows = DaskRows(X)
-    if reset:
-        if not (rows.n_rows and rows.n_columns):
-            raise ValueError(
-                f"Found array with {rows.n_rows} sample(s) and {rows.n_columns} feature(s) (shape="
-                f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by "
-                f"{type(model).__name__}."
-            )
-        model.n_features_in_ = rows.n_columns
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-        if rows.column_names is not None:
-            model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
-    check_columns(model, rows.n_columns, rows.column_names)
+    if not reset:
+        check_columns(model, rows.n_columns, rows.column_names)
+        return rows
+    if not (rows.n_rows and rows.n_columns):
+        raise ValueError(
+            f"Found array with {rows.n_rows} sample(s) and {rows.n_columns} feature(s) (shape="
+            f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by "
+            f"{type(model).__name__}."
+        )
+    forget_fit(model)
+    model.n_features_in_ = rows.n_columns
+    if rows.column_names is not None:
+        model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
     return rows
 
 
@@ -144,10 +140,10 @@ def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
         )
     known = getattr(model, "feature_names_in_", None)
     if known is not None and names is not None and list(known) != list(names):
-        wrong = next(pair for pair in zip(known, names, strict=True) if pair[0] != pair[1])
+        expected, found = next(pair for pair in zip(known, names, strict=True) if len({*pair}) > 1)
         raise ValueError(
             "The feature names should match those that were passed during fit: where "
-            f"{wrong[0]!r} is expected, X has {wrong[1]!r}."
+            f"{expected!r} is expected, X has {found!r}."
         )
 
 
@@ -245,7 +241,11 @@ def lazy_on_dask(method: Method) -> Method:
             return method(self, X)
         from neverworse.rows import map_rows
 
-        function = _Predict(self, method.__name__)
+        model = copy.copy(self)
+        for name in list(vars(model)):
+            if name.endswith("_") and name not in _NEEDED:
+                delattr(model, name)
+        function = partial(_predict_chunk, model, method.__name__)
         like = function(np.zeros((1, self.n_features_in_)))
         predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")
         check_columns(self, X.shape[1], list(X.columns) if hasattr(X, "columns") else None)
@@ -254,17 +254,7 @@ def lazy_on_dask(method: Method) -> Method:
     return predict  # type: ignore[return-value]
 
 
-class _Predict:
-    """A method of a fitted model, with no more of the model than it needs."""
-
-    def __init__(self, model: Any, method: str) -> None:
-        self._model = copy.copy(model)
-        for name in list(vars(self._model)):
-            if name.endswith("_") and name not in _NEEDED:
-                delattr(self._model, name)
-        self._method = method
-
-    def __call__(self, X: Any) -> AnyArray:
-        if not X.shape[0]:  # an empty chunk is not a mistake
-            return self(np.zeros((1, self._model.n_features_in_)))[:0]
-        return getattr(self._model, self._method)(X)
+def _predict_chunk(model: Any, method: str, X: Any) -> AnyArray:
+    if not X.shape[0]:  # an empty chunk is not a mistake
+        return _predict_chunk(model, method, np.zeros((1, model.n_features_in_)))[:0]
+    return getattr(model, method)(X)

@@ -30,7 +30,7 @@ MOST_ROUNDS = 25
 
 
 def start_of_projection(
-    rows: TrapezoidRows | None,
+    rows: TrapezoidRows,
     labels: Labels,
     supervised: Weights,
     alpha: float,
@@ -43,7 +43,7 @@ def start_of_projection(
     labels are more than a number in a range each, or if all are known; and where rounds do not end,
     or rounding errors are too large.
     """
-    if rows is None or not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
+    if not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
         return None
     if len(labels.target) > 1 or labels.totals is not None or not labels.unlabeled.any():
         return None

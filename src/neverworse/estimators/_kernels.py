@@ -17,7 +17,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 from sklearn import config_context
@@ -27,8 +26,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix
-from neverworse.estimators._kernel_start import start_of_projection
-from neverworse.projection import EPS, LARGEST_GRAM, Labels, Start, TrainingRows, Weights
+from neverworse.projection import EPS, LARGEST_GRAM, Labels, TrainingRows, Weights
 from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
 
 # What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
@@ -63,8 +61,6 @@ class Kernel:
     def __call__(self, block: Matrix) -> Matrix:
         if self.metric == "precomputed":
             return block[:, self.landmarks]
-        if not len(block):  # an empty chunk is not a mistake
-            return np.empty((0, len(self.landmarks)))
         if self.is_far:  # ||x||² - 2 x·y + ||y||² would cancel
             return np.exp(-self.settings["gamma"] * cdist(block, self.landmarks, "sqeuclidean"))
         # What is not finite shows in sums, with words that say where it is.
@@ -85,20 +81,15 @@ class Kernel:
 class LinearSpace:
     """The features are the columns of X."""
 
-    gamma: ClassVar[float | None] = None
-    one_unit: ClassVar[bool] = False  # whether lengths of columns can be compared
-
-    def interpolates(self, training: TrainingRows) -> bool:  # noqa: ARG002
-        return False
+    gamma: float | None = None
+    one_unit: ClassVar[bool] = False  # whether all features have the same unit
+    of_landmarks: TrapezoidRows | None = None  # features of all rows, if these are the landmarks
 
     def training(self, training: TrainingRows) -> TrainingRows:
         return training
 
     def points(self, points: Any) -> Any:
         return points
-
-    def start(self, *problem: Any) -> Start | None:  # noqa: ARG002
-        return None
 
     def store(self, model: Any, weights: Weights) -> None:
         model._set_weights(weights)
@@ -115,17 +106,15 @@ class FeatureSpace(LinearSpace):
     kernel: Kernel
     lower: Matrix  # (n_landmarks, n_landmarks): L
     exact: bool  # whether all rows are landmarks
-    gamma: float | None = None  # type: ignore[misc]
-    of_landmarks: TrapezoidRows | None = None  # features of all that were to be landmarks
+    gamma: float | None = None
+    of_landmarks: TrapezoidRows | None = None
 
     def training(self, training: TrainingRows) -> TrainingRows:
         """Return the same rows in these features."""
-        return TrainingRows(self._rows(training.rows), training.labels)
-
-    def _rows(self, rows: Rows) -> Rows:
-        if self.of_landmarks is not None and self.of_landmarks.n_rows == rows.n_rows:
-            return self.of_landmarks
-        return with_features(rows, self._map, keep=True)
+        rows: Rows | None = self.of_landmarks
+        if rows is None or rows.n_rows != training.rows.n_rows:
+            rows = with_features(training.rows, self._map, keep=True)
+        return TrainingRows(rows, training.labels)
 
     @property
     def _map(self) -> FeatureMap:
@@ -134,9 +123,6 @@ class FeatureSpace(LinearSpace):
     def points(self, points: Any) -> Any:
         """Return the features of points of a distance."""
         return points if isinstance(points, str) else self._map(points)
-
-    def start(self, *problem: Any) -> Start | None:
-        return start_of_projection(self.of_landmarks, *problem)
 
     def store(self, model: Any, weights: Weights) -> None:
         """Give a model the weights of these features, as weights of the kernel's columns."""
@@ -152,10 +138,6 @@ class FeatureSpace(LinearSpace):
                 stacklevel=2,
             )
         model._set_weights(Weights(dual, weights.intercept))
-
-    def interpolates(self, training: TrainingRows) -> bool:
-        """Whether there is a feature for every row (but for the intercept)."""
-        return len(self.lower) >= training.rows.n_rows - 1
 
     def words(self) -> str:
         """Return what the features are, for a certificate."""
@@ -191,13 +173,12 @@ def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Ite
         return
     labels = training.labels
     known = np.flatnonzero(labels.weights_where(~labels.unlabeled) > 0.0)
+    if landmarks is None:
+        landmarks = _choose_landmarks(model, known, "labeled")
     rows, target, weights = training.labeled()
-    if model.n_components is None:  # rows without a weight would not be few
-        check_landmarks(model, len(known), "labeled")
+    if model.n_components is None:  # leave out rows without a weight, so that these are few
         rows, target = training.rows.some(known), labels.target[:, known]
         weights = None if labels.weights is None else labels.weights[known]
-    if landmarks is None:
-        landmarks = drawn(model, known)
     inside = TrainingRows(rows, Labels(target, np.zeros(target.shape[1]), weights))
     at = training.rows.take(landmarks)
     for gamma in _gammas(model, at):
@@ -205,8 +186,14 @@ def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Ite
         yield space, space.training(inside)
 
 
-def drawn(model: Any, indices: Indices) -> Indices:
+def _choose_landmarks(model: Any, indices: Indices, which: str) -> Indices:
     """Return landmarks among rows: all of them, or `n_components` at random."""
+    if model.n_components is None and len(indices) > LARGEST_GRAM:
+        raise ValueError(
+            f"kernel={model.kernel!r} needs an (n_rows, n_rows) matrix of {len(indices):,} {which} "
+            f"rows, but the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500, for "
+            "Nyström's approximation with that many rows as landmarks."
+        )
     if model.n_components is None or model.n_components >= len(indices):
         return indices
     random = check_random_state(model.random_state)
@@ -229,25 +216,7 @@ def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
     used = np.arange(len(labels.width))
     if labels.weights is not None:
         used = np.flatnonzero(labels.weights > 0.0)
-    if model.n_components is None:
-        check_landmarks(model, len(used), "labeled and unlabeled")
-    elif model.n_components > len(used):
-        warnings.warn(
-            f"n_components={model.n_components} is more than the {len(used)} rows: all of them are "
-            "landmarks, and the fit is exact.",
-            stacklevel=2,
-        )
-    return drawn(model, used)
-
-
-def check_landmarks(model: Any, n: int, which: str) -> None:
-    """Refuse an (n_rows, n_rows) matrix that is too large."""
-    if n > LARGEST_GRAM:
-        raise ValueError(
-            f"kernel={model.kernel!r} needs an (n_rows, n_rows) matrix of {n:,} {which} rows, but "
-            f"the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500, for Nyström's "
-            "approximation with that many rows as landmarks."
-        )
+    return _choose_landmarks(model, used, "labeled and unlabeled")
 
 
 def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | None) -> FeatureSpace:
@@ -276,11 +245,15 @@ def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
     lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=NOTHING * diagonal)
     order, factor = pivots - 1, np.tril(lower)
     if rank < len(matrix):
-        left = matrix[np.ix_(order[rank:], order[rank:])] - factor[rank:, :rank] @ (
-            factor[rank:, :rank].T
-        )
+        others, rest = factor[rank:, :rank], order[rank:]
+        left = matrix[np.ix_(rest, rest)] - others @ others.T
         if _largest(left) > ROUNDING * _largest(matrix):
-            _raise_indefinite(matrix)
+            raise ValueError(
+                "The kernel matrix has negative eigenvalues: it is not a matrix of inner products, "
+                "and squared norms would be negative. Use a positive semi-definite kernel, or set "
+                "negative eigenvalues to zero: values, V = np.linalg.eigh(K); "
+                "K = (V * values.clip(0)) @ V.T."
+            )
     if not rank:  # the kernel is zero everywhere
         return np.eye(len(matrix), 1), order
     return factor[:, :rank], order
@@ -306,16 +279,6 @@ def _check(matrix: Matrix, given: bool) -> None:
 def _largest(matrix: Matrix) -> float:
     """Return the largest absolute value, without a copy."""
     return max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
-
-
-def _raise_indefinite(matrix: Matrix) -> None:
-    values = linalg.eigvalsh(matrix)
-    raise ValueError(
-        f"The kernel matrix has negative eigenvalues, down to {values[0]:.4g} (the largest is "
-        f"{values[-1]:.4g}): it is not a matrix of inner products, and squared norms would be "
-        "negative. Use a positive semi-definite kernel, or set negative eigenvalues to zero: "
-        "values, V = np.linalg.eigh(K); K = (V * values.clip(0)) @ V.T."
-    )
 
 
 def _gammas(model: Any, at: Matrix) -> list[float | None]:
@@ -352,14 +315,6 @@ class KernelModel:
     coef0: float = 1
     n_components: int | None = None
     random_state: Any = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "coef_" and "dual_coef_" in vars(self):
-            raise AttributeError(
-                f"A {type(self).__name__} with kernel={self.kernel!r} has no coef_: it is not "
-                "linear in X. Its scores are k(x, landmarks_) @ dual_coef_.T + intercept_."
-            )
-        return object.__getattribute__(self, name)  # once more, for its own words
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

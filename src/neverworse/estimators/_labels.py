@@ -23,20 +23,40 @@ _MAX_SHOWN = 5  # classes in a message
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
 
-def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
+def split_labels(
+    y: Any, missing_label: Any, classes: AnyArray | None = None
+) -> tuple[AnyArray, Vector, Mask]:
     """Find the classes, and which rows carry one.
 
-    Returns the classes in sorted order, the position of each row's class among them (0 for
-    unlabeled rows), and which rows are unlabeled. As a marker, NaN, None and pd.NA all mean any
-    null value.
+    Returns the classes in sorted order (those of y, unless they are given), the position of each
+    row's class among them (0 for unlabeled rows), and which rows are unlabeled. As a marker, NaN,
+    None and pd.NA all mean any null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
-    classes = check_classes(labels.values[~missing], len(labels.codes))
-    given = [] if is_auto(missing_label) else [missing_label]
-    refuse_calibration([*given, *labels.values[missing].tolist()])
-    order = np.full(len(labels.values), -1, np.min_scalar_type(-len(labels.values) - 1))
-    order[~missing] = np.searchsorted(classes, native_dtype(labels.values[~missing]))
+    known = labels.values[~missing]
+    if classes is None:
+        classes = check_classes(known, len(labels.codes))
+        given = [] if is_auto(missing_label) else [missing_label]
+        refuse_calibration([*given, *labels.values[missing].tolist()])
+    position = {label: k for k, label in enumerate(classes.tolist())}
+    for marker in labels.values[missing & ~labels.null]:
+        if marker in position:
+            raise ValueError(
+                f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. "
+                "Drop unlabeled rows before you fit a supervised classifier, or pass "
+                "missing_label=np.nan if it is a class in y as well."
+            )
+    positions = [position.get(label) for label in native_dtype(known).tolist()]
+    if None in positions:
+        unknown = [label for label, k in zip(known, positions, strict=True) if k is None]
+        raise ValueError(
+            f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
+            f"classes are {shown_classes(classes)}. Fit them to rows of all classes, or mark these "
+            "rows as unlabeled."
+        )
+    order = np.full(len(labels.values), -1)
+    order[~missing] = positions
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
@@ -78,7 +98,8 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
 def missing_values(labels: _Labels, missing_label: Any) -> Mask:
     """Return which of the distinct values mark unlabeled rows."""
     if is_auto(missing_label):
-        return labels.null if _is_continuous(labels) else _find_missing(labels)
+        continuous = is_continuous(labels.values[~labels.null])
+        return labels.null if continuous else _find_missing(labels)
     return _find_marker(labels, missing_label)
 
 
@@ -87,10 +108,9 @@ def is_auto(missing_label: Any) -> bool:
     return isinstance(missing_label, str) and missing_label == "auto"
 
 
-def _is_continuous(labels: _Labels) -> bool:
-    """Whether the values are numbers that are not integers, as in a regression."""
-    values = labels.values[~labels.null]
-    return values.dtype.kind == "f" and bool(np.any(values != np.floor(values)))
+def is_continuous(known: AnyArray) -> bool:
+    """Whether known labels are targets of a regression: floats that are not all whole numbers."""
+    return known.dtype.kind == "f" and bool(np.any(known != np.floor(known)))
 
 
 @dataclass(frozen=True)
@@ -222,7 +242,7 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     known = native_dtype(known)
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise ValueError("y contains infinity, which is not a label. Mark unlabeled rows with NaN.")
-    if known.dtype.kind == "f" and np.any(known != np.floor(known)):
+    if is_continuous(known):
         raise ValueError(
             "Unknown label type: continuous. y has numbers that are not integers: targets of a "
             "regression, not classes. Use ProjectedLeastSquaresRegressor, or turn them into "
@@ -239,14 +259,14 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
 
 def native_dtype(known: AnyArray) -> AnyArray:
     """Give labels that were mixed with markers their own type again."""
-    if known.dtype.kind != "O":
+    if known.dtype.kind != "O" or not len(known):
         return known
     kinds = {_kind(v) for v in known}
+    if kinds == {"integer", "float"} or (
+        kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known)
+    ):
+        kinds = {"float"}
     types = {"boolean": bool, "integer": np.int64, "float": np.float64, "string": object}
-    if kinds == {"integer", "float"}:
-        kinds = {"float"}
-    if kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known):
-        kinds = {"float"}
     if len(kinds) == 1 and (kind := kinds.pop()) in types:
         try:
             return known.astype(types[kind])
@@ -256,8 +276,8 @@ def native_dtype(known: AnyArray) -> AnyArray:
             ) from None
     names = ", ".join(sorted({type(v).__name__ for v in known}))
     raise ValueError(
-        f"y mixes labels of different types ({names}), or has labels of none of the known types. "
-        "Unknown label type: convert all labels to strings, or all to numbers."
+        f"Unknown label type: y mixes labels of different types, or has some of an unsupported one "
+        f"({names}). Convert all labels to strings, or all to numbers."
     )
 
 

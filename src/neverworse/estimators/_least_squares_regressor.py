@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.linear_model import LinearRegression
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
-from neverworse.estimators._kernels import KernelModel
-from neverworse.estimators._known_targets import known_targets, within_range
+from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_targets
 from neverworse.estimators._least_squares import (
     GivenPenalty,
     LeastSquaresClassifier,
@@ -22,15 +21,9 @@ from neverworse.estimators._least_squares import (
     SupervisedModel,
     fit_by_leave_one_out,
 )
-from neverworse.estimators._linear import (
-    LinearClassifier,
-    LinearModel,
-    RegressorMixin,
-    after_kernel,
-    columns_coef,
-)
+from neverworse.estimators._linear import LinearClassifier, LinearModel, RegressorMixin
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, ProjectedModel
-from neverworse.projection import Labels, TrainingRows, Weights
+from neverworse.projection import TrainingRows, Weights
 
 
 class LinearRegressor(RegressorMixin, LinearModel):
@@ -40,6 +33,9 @@ class LinearRegressor(RegressorMixin, LinearModel):
     _threshold: ClassVar[float] = 0.0
 
     fit_intercept: bool
+    missing_label: Any
+    # Bounds of unknown targets do not matter to models of the rows that have one.
+    target_bounds: Any = UNBOUNDED
     coef_: Vector
     intercept_: float
 
@@ -80,11 +76,15 @@ class LinearRegressor(RegressorMixin, LinearModel):
         """
         return self._scores(X)
 
-    def to_sklearn(self) -> Any:
-        check_is_fitted(self, "intercept_")
-        model = LinearRegression(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = columns_coef(self), self.intercept_
-        return after_kernel(self, model)
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        known = known_targets(
+            given.y, self.missing_label, given.weights, given.bounds, self.target_bounds
+        )
+        check_consistent_length(np.empty((given.rows.n_rows, 0)), known.labels.width)
+        return known
+
+    def _plain_model(self) -> Any:
+        return LinearRegression(fit_intercept=self.fit_intercept)
 
     def _set_weights(self, weights: Weights) -> None:
         setattr(self, self._coef_name, weights.coef[0])
@@ -97,17 +97,10 @@ class SupervisedRegressor(SupervisedModel, LinearRegressor):
 
     missing_label: Any = np.nan
 
-    def _fit_rows(self, given: FitInput) -> None:
-        targets = known_targets(given, self.missing_label)
-        # The bounds of unknown targets do not matter to this model.
-        ignored = (~targets.known).astype(np.float64)
-        labels = Labels(targets.target[None], ignored, given.weights)
-        self._fit_training(TrainingRows(given.rows, labels))
-
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
+class LeastSquaresRegressor(GivenPenalty, SupervisedRegressor):
     r"""Least squares regression on the rows that have a target.
 
     Minimises, over these rows,
@@ -156,7 +149,7 @@ class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
+class LeastSquaresRegressorCV(SupervisedRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
     Every row with a target is predicted by the fit to all others, in closed form, as in
@@ -190,12 +183,13 @@ class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
     alphas: Any = field(default=None, kw_only=False)
 
     def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        self.alphas_, self.loo_mse_ = fit_by_leave_one_out(self, training, landmarks, self.alphas)
+        tried = fit_by_leave_one_out(self, training, landmarks, self.alphas)
+        self.alphas_, self.loo_mse_, _ = tried
 
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
+class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
     For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
@@ -304,11 +298,7 @@ class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegresso
     target_bounds: Any = field(default=None, kw_only=False)
     missing_label: Any = np.nan
 
-    def _fit_rows(self, given: FitInput) -> None:
-        targets = within_range(known_targets(given, self.missing_label), self.target_bounds)
-        result = self._project(given, targets.labels(), targets.assumptions())
-        unknown = ~targets.known
-        # Lower bound plus a share of the range may be off by a rounding error.
-        self.imputed_targets_ = np.clip(
-            result.soft_labels[0], targets.lower[unknown], targets.upper[unknown]
-        )
+    def _set_labels(self, known: KnownLabels, soft_labels: Matrix) -> None:
+        # The lower bound plus a share of the range may be off by a rounding error.
+        unlabeled, upper = known.labels.unlabeled, cast("Vector", known.upper)
+        self.imputed_targets_ = np.minimum(soft_labels[0], upper[unlabeled])

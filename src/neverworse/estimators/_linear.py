@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,22 +31,28 @@ from neverworse.estimators._input import (
     refuse_chunks,
 )
 from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transformers
+from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
 if TYPE_CHECKING:
-    # scikit-learn has no type hints: below an unknown base, checkers would accept any parameter.
-    class _Known:
-        def __getattr__(self, name: str) -> Any: ...
+    # scikit-learn has no type hints: below an unknown base, checkers would accept any name.
+    class BaseEstimator:
+        n_features_in_: int
+        feature_names_in_: AnyArray
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
         def __sklearn_tags__(self) -> Any: ...
 
-    class CallbackSupportMixin(_Known): ...
+    class ClassifierMixin:
+        def __getattr__(self, name: str) -> Any: ...
 
-    class BaseEstimator(_Known): ...
+    class RegressorMixin: ...
 
-    class ClassifierMixin(_Known): ...
-
-    class RegressorMixin(_Known): ...
+    class CallbackSupportMixin: ...
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.base import RegressorMixin as RegressorMixin
@@ -78,6 +85,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     n_components: Any
     coef_: Matrix
     intercept_: Any
+    landmarks_: AnyArray
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
         """Fit, and be unfitted if that is interrupted or fails."""
@@ -124,11 +132,14 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             )
         return X
 
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        """Check labels (or targets), weights and bounds; a classifier stores its classes."""
+        raise NotImplementedError
+
     @abstractmethod
     def _fit_rows(self, given: FitInput) -> None:
         """Check y and the bounds, fit, and set the attributes."""
 
-    @abstractmethod
     def to_sklearn(self) -> Any:
         """Return a plain scikit-learn estimator with the same weights.
 
@@ -138,9 +149,25 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             Fitted, with the same predictions, and the same `decision_function` and probabilities if
             it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
             `LinearRegression`, after a transformer in a pipeline if there is a kernel. It knows
-            nothing of neverworse, so that it can be used where that is
-            not installed.
+            nothing of neverworse, so that it can be used where that is not installed.
         """
+        check_is_fitted(self, "intercept_")
+        model, coef = self._plain_model(), getattr(self, self._coef_name).copy()
+        if self.kernel == "precomputed":  # all training rows are columns, not only the landmarks
+            coef = np.zeros((*coef.shape[:-1], self.n_features_in_))
+            coef[..., self.landmarks_] = getattr(self, self._coef_name)
+        model.coef_, model.intercept_ = coef, copy.copy(self.intercept_)
+        if self.kernel in ("linear", "precomputed"):
+            copy_input_checks(self, model)
+            return model
+        transformers = kernel_transformers(self)
+        copy_input_checks(self, transformers[0])
+        model.n_features_in_ = len(self.landmarks_)
+        return make_pipeline(*transformers, model)
+
+    def _plain_model(self) -> Any:
+        """Return the counterpart in scikit-learn, fitted but for its weights."""
+        raise NotImplementedError
 
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
@@ -252,21 +279,26 @@ class LinearClassifier(ScoringClassifier, LinearModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def to_sklearn(self) -> Any:
-        check_is_fitted(self, "intercept_")
+    def _plain_model(self) -> Any:
         model = RidgeClassifier(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = columns_coef(self), self.intercept_.copy()
         model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
         if not hasattr(RidgeClassifier, "classes_"):  # before 1.9, a property of the binarizer
             model.classes_ = self.classes_
         model.n_iter_, model.solver_ = None, "cholesky"
-        return after_kernel(self, model)
+        return model
 
 
 class IndicatorClassifier(LinearClassifier):
     """Base of linear classifiers whose score estimates targets coded 0 and 1."""
 
     _threshold: ClassVar[float] = 0.5
+
+    class_weight: Any = None
+
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        known = known_labels(given, self.missing_label, self.class_weight)
+        self.classes_ = known.classes
+        return known
 
     @documented_like(LinearClassifier.fit)
     @explains_conversion
@@ -368,24 +400,3 @@ def fit_least_squares(
     space.store(model, solution)
     model.alpha_ = alpha
     return solution
-
-
-def columns_coef(model: Any) -> Vector:
-    """Return a copy of the weights of the columns that a plain linear model sees."""
-    stored: Vector = getattr(model, model._coef_name)
-    if model.kernel != "precomputed":
-        return stored.copy()
-    coef = np.zeros((*stored.shape[:-1], model.n_features_in_))
-    coef[..., model.landmarks_] = stored
-    return coef
-
-
-def after_kernel(fitted: Any, model: Any) -> Any:
-    """Return a plain linear model, after transformers if the fitted one has a kernel."""
-    if fitted.kernel in ("linear", "precomputed"):
-        copy_input_checks(fitted, model)
-        return model
-    transformers = kernel_transformers(fitted)
-    copy_input_checks(fitted, transformers[0])
-    model.n_features_in_ = len(fitted.landmarks_)
-    return make_pipeline(*transformers, model)

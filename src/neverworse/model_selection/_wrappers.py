@@ -80,10 +80,7 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     """
     if isinstance(scoring, (list, tuple)):
         if not all(isinstance(name, str) for name in scoring):
-            raise ValueError(
-                f"scoring={scoring!r} has entries that are not names of scorers. Pass a dict from "
-                "names to scorers."
-            )
+            raise ValueError(f"scoring={scoring!r} is no list of names. Pass a dict of scorers.")
         scoring = dict(zip(scoring, scoring, strict=True))
     if isinstance(scoring, dict):
         return {name: _LabeledScorer(each, missing_label) for name, each in scoring.items()}
