@@ -35,8 +35,6 @@ from neverworse.estimators._kernels import (
 from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators._labels import (
     SoftLabels,
-    check_classes,
-    distinct_labels,
     find_unlabeled,
     is_auto,
     is_continuous,
@@ -89,13 +87,10 @@ __all__ = [
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
     "ScoringClassifier",
-    "SoftLabels",
     "audit",
-    "check_classes",
     "checked_weights",
     "class_scores",
     "copy_input_checks",
-    "distinct_labels",
     "explained_overflow",
     "explains_conversion",
     "find_unlabeled",

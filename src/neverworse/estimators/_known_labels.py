@@ -66,8 +66,8 @@ def check_weights(
     if n_present < len(classes):
         present = "one class" if n_present == 1 else f"{n_present} classes"
         raise ValueError(
-            f"sample_weight is positive for labeled rows of {present} only, of {len(classes)}. Give "
-            "some labeled rows of every class a positive weight."
+            f"sample_weight is positive for labeled rows of {present} only, of {len(classes)}. "
+            "Give some labeled rows of every class a positive weight."
         )
 
 

@@ -35,18 +35,19 @@ def split_labels(
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
     known = labels.values[~missing]
+    own_classes = classes is None
     if classes is None:
         classes = check_classes(known, len(labels.codes))
         given = [] if is_auto(missing_label) else [missing_label]
         refuse_calibration([*given, *labels.values[missing].tolist()])
     position = {label: k for k, label in enumerate(classes.tolist())}
-    for marker in labels.values[missing & ~labels.null]:
-        if marker in position:
-            raise ValueError(
-                f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. "
-                "Drop unlabeled rows before you fit a supervised classifier, or pass "
-                "missing_label=np.nan if it is a class in y as well."
-            )
+    marker = next((m for m in labels.values[missing & ~labels.null] if m in position), None)
+    if marker is not None and not own_classes:
+        raise ValueError(
+            f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. Drop "
+            "unlabeled rows before you fit a supervised classifier, or pass missing_label=np.nan "
+            "if it is a class in y as well."
+        )
     positions = [position.get(label) for label in native_dtype(known).tolist()]
     if None in positions:
         unknown = [label for label, k in zip(known, positions, strict=True) if k is None]
@@ -67,18 +68,13 @@ def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Ve
     missing = _find_marker(labels, missing_label)
     try:
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
-    except OverflowError:
-        values = np.full(len(missing), np.inf)
     except (TypeError, ValueError):
         raise ValueError(
             "y has targets that are not numbers. Convert them, or use a classifier if they are "
             "classes."
         ) from None
     if not np.isfinite(values).all():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). Mark rows "
-            "without a target with NaN."
-        )
+        raise ValueError("Input y contains infinity. Mark rows without a target with NaN.")
     if required and missing.all():
         raise ValueError(
             f"y has no target at all: all {len(labels.codes)} are missing. Give some rows one."
@@ -97,10 +93,9 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
 
 def missing_values(labels: _Labels, missing_label: Any) -> Mask:
     """Return which of the distinct values mark unlabeled rows."""
-    if is_auto(missing_label):
-        continuous = is_continuous(labels.values[~labels.null])
-        return labels.null if continuous else _find_missing(labels)
-    return _find_marker(labels, missing_label)
+    if not is_auto(missing_label):
+        return _find_marker(labels, missing_label)
+    return labels.null if is_continuous(labels.values[~labels.null]) else _find_missing(labels)
 
 
 def is_auto(missing_label: Any) -> bool:
@@ -276,8 +271,8 @@ def native_dtype(known: AnyArray) -> AnyArray:
             ) from None
     names = ", ".join(sorted({type(v).__name__ for v in known}))
     raise ValueError(
-        f"Unknown label type: y mixes labels of different types, or has some of an unsupported one "
-        f"({names}). Convert all labels to strings, or all to numbers."
+        f"Unknown label type: y mixes labels of different types ({names}), or has some of an "
+        "unsupported one. Convert all labels to strings, or all to numbers."
     )
 
 
@@ -321,7 +316,7 @@ class SoftLabels:
     # (n_rows,): the class of each row with a whole label; for two classes, the label itself
     codes: AnyArray
     rows: Indices  # rows whose label is not whole
-    values: Matrix  # (n,) or (n_classes, n): their labels
+    values: Matrix  # (1, n) or (n_classes, n): their labels
 
     @classmethod
     def compress(cls, labels: Matrix) -> SoftLabels:
@@ -334,30 +329,27 @@ class SoftLabels:
         n_codes = max(len(labels), 2)
         return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
 
-    @property
-    def _is_binary(self) -> bool:
-        return self.values.ndim == 1 or len(self.values) == 1  # the former in older model files
-
     def to_array(self) -> Vector:
         """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
-        if self._is_binary:
+        values = np.atleast_2d(self.values)  # older model files have (n,) for two classes
+        if len(values) == 1:
             labels = self.codes.astype(np.float64)
-            labels[self.rows] = self.values.ravel()
+            labels[self.rows] = values[0]
             return labels
-        labels = np.zeros((len(self.codes), len(self.values)))
+        labels = np.zeros((len(self.codes), len(values)))
         labels[np.arange(len(labels)), self.codes] = 1.0
-        labels[self.rows] = self.values.T
+        labels[self.rows] = values.T
         return labels
 
     def to_sparse(self) -> sparse.csr_array:
         """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
-        if self._is_binary:
+        values, n, m = np.atleast_2d(self.values), len(self.codes), len(self.rows)
+        if len(values) == 1:
             return sparse.csr_array(self.to_array()[:, None])
-        n, is_whole = len(self.codes), np.ones(len(self.codes))
+        is_whole = np.ones(n)
         is_whole[self.rows] = 0.0
-        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(self.values)))
-        m = len(self.rows)
+        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(values)))
         to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
-        labels = whole + to_rows @ sparse.csr_array(self.values.T)
+        labels = whole + to_rows @ sparse.csr_array(values.T)
         labels.eliminate_zeros()
         return labels

@@ -17,14 +17,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _is_arraylike_not_scalar, _num_samples
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import Indices
 from neverworse.estimators import (
     DelegatingClassifier,
-    check_classes,
-    distinct_labels,
     explains_conversion,
+    find_unlabeled,
     is_auto,
     label_array,
+    split_labels,
     with_null_markers,
 )
 from neverworse.model_selection._mask import labeled_rows
@@ -227,7 +227,12 @@ class WithUnlabeledRows(DelegatingClassifier):
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             labels = label_array(y)
             check_consistent_length(X, labels)
-            _check_labels(labels)
+            if n_null := int(find_unlabeled(labels, None).sum()):
+                raise ValueError(
+                    f"y has {n_null} null values (NaN, None or pd.NA). Every row in fit needs a "
+                    "label: put the others into X_unlabeled."
+                )
+            split_labels(labels, None)  # checks the classes
             n_unlabeled = _num_samples(self.X_unlabeled)
             target = np.array([*labels.tolist(), *[None] * n_unlabeled], dtype=object)
             passed = {}
@@ -251,16 +256,6 @@ class WithUnlabeledRows(DelegatingClassifier):
         if hasattr(self, "_metadata_request"):
             twin._metadata_request = copy.deepcopy(self._metadata_request)
         return twin
-
-
-def _check_labels(labels: AnyArray) -> None:
-    found = distinct_labels(labels)
-    if found.null.any():
-        raise ValueError(
-            f"y has {int(found.null[found.codes].sum())} null values (NaN, None or pd.NA). Every "
-            "row in fit needs a label: put the others into X_unlabeled."
-        )
-    check_classes(found.values, len(labels))
 
 
 def _stacked(X: Any, X_unlabeled: Any) -> Any:

@@ -91,9 +91,11 @@ def chosen_response(models: Models, response: str) -> Response:
                 f"regressors, and response='auto' (got {response!r})."
             )
         return "predict"
+    needed = _NEEDED.get(response, "")
     if response == "auto":
         has_all = all(hasattr(model, "predict_proba") for model in estimators.values())
         response = "predict_proba" if estimators and has_all else "score"
+        needed = f"predict_proba and no {_NEEDED['score']}"
     if response not in _NEEDED:
         raise ValueError(
             f"response={response!r} is unknown. Pass 'auto', 'predict_proba', 'score' or 'error'."
@@ -104,7 +106,7 @@ def chosen_response(models: Models, response: str) -> Response:
         )
         if not found and (response == "error" or name in estimators):
             raise ValueError(
-                f"{described(name, model)} has no {_NEEDED[response]}. Compare probabilities with "
+                f"{described(name, model)} has no {needed}. Compare probabilities with "
                 "response='predict_proba' (wrap a classifier that has none in "
                 "sklearn.calibration.CalibratedClassifierCV), the classes that two classifiers "
                 "predict with response='error', or two arrays of scores on targets coded 0 and 1."
