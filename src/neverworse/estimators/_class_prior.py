@@ -19,12 +19,12 @@ from neverworse.estimators._known_labels import KnownLabels
 from neverworse.projection import Labels, LabelSet, Totals
 
 SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
-MISSED = 1e-6  # shares that miss their intervals by more than this do so
+SHARE_TOLERANCE = 1e-6  # shares may miss their intervals by this much: rounding errors
 MAX_FEASIBILITY_STEPS = 500
 
 
 def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -> KnownLabels:
-    """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
+    """Restrict the totals of the labels to the class prior, a parameter of the classifiers."""
     labels, classes = known.labels, known.classes
     weight = float(labels.weights_where(labels.unlabeled).sum())
     level = None
@@ -43,7 +43,7 @@ def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -
         low, high = _confidence(known, level)
     low, high = _feasible(labels, classes, low, high, weight)
     restricted, scored = (low > 0.0) | (high < 1.0), slice(None)
-    if not labels.shape.is_coupled:  # of two classes, the share of the second one says it all
+    if not labels.shape.is_coupled:  # two classes are described by the share of the second one
         restricted[0], scored = False, slice(1, 2)
     if not restricted.any():
         return known
@@ -59,28 +59,22 @@ def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -
 
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
     """Return bounds of the shares that hold with the given probability."""
-    labels = known.labels
-    if known.counts is None or not known.counts.any():
+    labels, s, problem = known.labels, known.labels.weights, None
+    if known.counts is None:
+        problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
+    elif not known.counts.any():
         problem = "y has none"
-        if known.counts is None:
-            problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
+    elif s is not None and np.ptp(s[s > 0.0]) > 0.0:
+        problem = "sample_weight gives rows different weights"
+    if known.counts is None or problem:
         raise ValueError(
             f"class_prior='confidence' counts labeled rows of each class, but {problem}. Give "
-            "class_prior as an interval."
-        )
-    s = labels.weights
-    if s is not None and np.ptp(s[s > 0.0]) > 0.0:
-        raise ValueError(
-            "class_prior='confidence' counts rows, but sample_weight gives them different weights. "
-            "Give class_prior as an interval of weighted shares, or leave out sample_weight."
+            "class_prior as an interval (of weighted shares)."
         )
     n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
     n_labeled = int(known.counts.sum())
-    intervals = count_intervals(
-        n_labeled + n_unlabeled, n_labeled, [int(c) for c in known.counts], level
-    )
-    shares = np.asarray(intervals, dtype=np.float64) / n_unlabeled
-    return shares[:, 0], shares[:, 1]
+    intervals = count_intervals(n_labeled + n_unlabeled, n_labeled, known.counts.tolist(), level)
+    return intervals[:, 0] / n_unlabeled, intervals[:, 1] / n_unlabeled
 
 
 def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
@@ -184,7 +178,7 @@ def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) ->
     base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=1)
     totals = Totals(low * weight - base, high * weight - base)
     # Rounding errors alone are not a contradiction.
-    missed = MISSED * weight / float(omega.sum())
+    missed = SHARE_TOLERANCE * weight / float(omega.sum())
     if totals_feasibility(omega, labels.shape.at(free), totals, missed) is False:
         raise ValueError(
             "class_prior is infeasible together with label_bounds: no labels within their bounds "
@@ -245,9 +239,9 @@ def totals_feasibility(
 
 
 # A total whose tail equals its bound to within rounding is kept: that can only widen an interval.
-TIE = 1e-9
-# How many terms of a tail are added up at once, and when the rest is beneath notice.
-CHUNK = 2048
+TIE_TOLERANCE = 1e-9
+# How many terms of a tail are summed at once, and the relative size of terms that are left out.
+TERMS_AT_ONCE = 2048
 NEGLIGIBLE = 1e-20
 
 
@@ -296,7 +290,7 @@ def _largest_count(n_unlabeled: int, x: int, others: int, bound: float) -> int:
     """Return the largest number of unlabeled positives for which P(X <= x) exceeds `bound`."""
 
     def is_rejected(count: int) -> bool:
-        return _at_most(x, others, count, n_unlabeled - count) <= bound * (1.0 - TIE)
+        return _at_most(x, others, count, n_unlabeled - count) <= bound * (1.0 - TIE_TOLERANCE)
 
     # The more positives there are, the less likely are few of them among the labeled rows. None
     # beyond those x is never rejected: the probability is one.
@@ -314,7 +308,7 @@ def _at_most(x: int, others: int, count: int, rest: int) -> float:
     return 1.0 / (1.0 + above / (1.0 + below))
 
 
-@np.errstate(over="ignore", under="ignore")  # beside a sum of infinity, the other one is nothing
+@np.errstate(over="ignore", under="ignore")  # beside an infinite sum, the other one does not matter
 def _sum_of_terms(a: int, b: int, c: int, d: int) -> float:
     """Return the probability of tables with smaller a and b, relative to that of this one.
 
@@ -322,8 +316,8 @@ def _sum_of_terms(a: int, b: int, c: int, d: int) -> float:
     product of (a - i)(b - i) / ((c + i + 1)(d + i + 1)) over i < j. These factors fall with i.
     """
     total, last = 0.0, 1.0
-    for start in range(0, min(a, b), CHUNK):
-        i = np.arange(start, min(start + CHUNK, a, b), dtype=np.float64)
+    for start in range(0, min(a, b), TERMS_AT_ONCE):
+        i = np.arange(start, min(start + TERMS_AT_ONCE, a, b), dtype=np.float64)
         terms = last * np.cumprod((a - i) / (c + i + 1.0) * ((b - i) / (d + i + 1.0)))
         total += float(terms.sum())
         last = float(terms[-1])

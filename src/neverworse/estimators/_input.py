@@ -22,16 +22,9 @@ from neverworse.rows import ChunkedRows, Rows
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What predictions need of a fitted model; the rest may be as long as the training rows.
-_NEEDED = [
-    "coef_",
-    "intercept_",
-    "classes_",
-    "n_features_in_",
-    "dual_coef_",
-    "landmarks_",
-    "gamma_",
-]
-# How NumPy and Python begin to say that something is not a number, or that rows differ in length.
+_NEEDED = {"coef_", "intercept_", "classes_", "n_features_in_"}
+_NEEDED |= {"dual_coef_", "landmarks_", "gamma_"}  # with a kernel
+# Beginnings of messages about values that are not numbers, or rows that differ in length.
 _NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 # Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
 # range of floating point numbers.
@@ -40,17 +33,17 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
 
 @dataclass(frozen=True)
 class FitInput:
-    """What `fit` was given, checked as far as this is possible without looking at the labels."""
+    """Arguments of `fit`, checked as far as possible without looking at the labels."""
 
     rows: Rows
     y: Any
     weights: Vector | None = None
     bounds: Any = None
-    observer: Observer | None = None  # told about the progress
+    observer: Observer | None = None  # is told about the progress
 
 
 def explains_conversion(method: Method) -> Method:
-    """Let a method say what is wrong where NumPy or Python cannot turn something into floats."""
+    """Add the fix to errors of NumPy and Python about values that are not numbers."""
 
     @wraps(method)
     def explained(*args: Any, **kwargs: Any) -> Any:
@@ -70,7 +63,7 @@ def explains_conversion(method: Method) -> Method:
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
-    """Return weights as an array of shape (n_rows,): not negative, and none beyond use."""
+    """Return weights as an array of shape (n_rows,): zero, or positive within limits."""
     weights: Vector = _check_sample_weight(
         sample_weight, np.broadcast_to(0.0, (n_rows, 1)), dtype=np.float64, ensure_non_negative=True
     )
@@ -148,14 +141,14 @@ def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
 
 
 def copy_input_checks(fitted: Any, model: Any) -> None:
-    """Let a model expect the same columns as a fitted one."""
+    """Copy the number and names of the columns from a fitted model."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(model, name, getattr(fitted, name))
 
 
 def forget_fit(estimator: Any) -> None:
-    """Remove what a fit has set, as scikit-learn's `check_is_fitted` sees it."""
+    """Remove the fitted attributes, those that end with an underscore."""
     for name in list(vars(estimator)):
         if name.endswith("_") and not name.startswith("__"):
             delattr(estimator, name)
@@ -188,7 +181,7 @@ def explain_not_finite(rows: ChunkedRows) -> None:
 def observed_fit(
     estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
 ) -> Iterator[Observer | None]:
-    """Announce a fit to the callbacks of the estimator; yield what the solver reports to.
+    """Report a fit to the callbacks of the estimator; yield an observer for the solver.
 
     Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
     to stop ends the solver early, and what it has found so far is certified.
@@ -216,7 +209,7 @@ def observed_fit(
 
 @contextmanager
 def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
-    """Say what is wrong with X where sums over its rows are found not to be finite."""
+    """Explain what is wrong with X if sums over its rows are not finite."""
     try:
         yield
     except NonFiniteError:

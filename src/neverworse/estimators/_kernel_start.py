@@ -26,7 +26,7 @@ from neverworse._typing import Indices, Matrix
 from neverworse.projection import Labels, Start, Weights
 from neverworse.rows import TrapezoidRows
 
-MOST_ROUNDS = 25
+MAX_ROUNDS = 25
 
 
 def start_of_projection(
@@ -58,7 +58,7 @@ def start_of_projection(
     size = float(half @ half) or 1.0
     inverse = _Inverse(lower)
     at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         known = ~unlabeled | at_low | at_high
         at = np.flatnonzero(known)
         matrix = inverse.at(at)

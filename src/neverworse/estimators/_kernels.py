@@ -31,14 +31,14 @@ from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
 
 # What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
 GAMMAS = np.logspace(-2, 2, 9)
-MEASURED = 500  # rows whose distances give that unit
+MAX_MEASURED_ROWS = 500  # at most this many rows give the mean distance
 # Asymmetry and negative eigenvalues of a kernel matrix up to this share of its largest element (or
 # of its largest eigenvalue) are rounding errors.
-ROUNDING = 1e-8
-# What landmarks leave of the kernel of another one, relative to the largest, if it adds nothing.
-NOTHING = 1e-13
-FAR = 100.0  # gamma ||x||² from which on squared distances are sums of squared differences
-INACCURATE = 1e-6  # rounding errors of predictions beyond which people are told
+MATRIX_TOLERANCE = 1e-8
+RANK_TOLERANCE = 1e-13  # for pivots of the kernel matrix, relative to its largest element
+# Up to this gamma ||x||², squared distances are computed as ||x||² - 2 x·y + ||y||².
+LARGEST_EXPANDED = 100.0
+LARGEST_PREDICTION_ERROR = 1e-6  # a warning is given if rounding errors may be larger
 
 KERNEL_CONSTRAINTS: dict[str, list[Any] | str] = {
     "kernel": [StrOptions({"linear", "rbf", "laplacian", "poly", "precomputed"}), callable],
@@ -56,14 +56,14 @@ class Kernel:
 
     metric: Any  # scikit-learn's name, or a callable
     settings: dict[str, Any]  # of scikit-learn's function
-    landmarks: AnyArray  # rows; or the columns that they are, of a matrix computed beforehand
+    landmarks: AnyArray  # rows; for a precomputed kernel, their indices among its columns
 
     def __call__(self, block: Matrix) -> Matrix:
         if self.metric == "precomputed":
             return block[:, self.landmarks]
         if self.is_far:  # ||x||² - 2 x·y + ||y||² would cancel
             return np.exp(-self.settings["gamma"] * cdist(block, self.landmarks, "sqeuclidean"))
-        # What is not finite shows in sums, with words that say where it is.
+        # Values that are not finite are found in the sums over rows, and reported by row.
         with config_context(assume_finite=True), np.errstate(over="ignore", invalid="ignore"):
             values: Matrix = pairwise_kernels(
                 block, self.landmarks, metric=self.metric, filter_params=True, **self.settings
@@ -75,7 +75,7 @@ class Kernel:
         if self.metric != "rbf":
             return False
         squares = np.einsum("ij,ij->i", self.landmarks, self.landmarks)
-        return bool(self.settings["gamma"] * float(squares.max(initial=0.0)) > FAR)
+        return bool(self.settings["gamma"] * float(squares.max(initial=0.0)) > LARGEST_EXPANDED)
 
 
 class LinearSpace:
@@ -130,7 +130,7 @@ class FeatureSpace(LinearSpace):
         dual = self._map.coef_of_values(weights.coef)
         largest = float(np.einsum("ij,ij->i", self.lower, self.lower).max())  # of the kernel
         error = EPS * largest * float(np.abs(dual).sum(axis=1).max())
-        if error > INACCURATE:
+        if error > LARGEST_PREDICTION_ERROR:
             warnings.warn(
                 f"Predictions may be off by {error:.0e}: the kernel hardly tells some rows apart, "
                 f"which get very different scores. Raise alpha, or gamma ({self.gamma}).",
@@ -203,7 +203,7 @@ def _choose_landmarks(model: Any, indices: Indices, which: str) -> Indices:
 def space_of_all(
     model: Any, training: TrainingRows, gamma: float | None, landmarks: Indices | None
 ) -> LinearSpace:
-    """Return the space of functions of all rows; of a given gamma, where that has a meaning."""
+    """Return the space of functions of all rows, for a given gamma if the kernel has one."""
     if landmarks is None:
         return LinearSpace()
     return feature_space(model, training.rows.take(landmarks), landmarks, gamma)
@@ -220,7 +220,7 @@ def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
 
 
 def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | None) -> FeatureSpace:
-    """Return the features of the kernel at these landmarks, those left out that add nothing.
+    """Return the features of the kernel at these landmarks, without linearly dependent ones.
 
     `at` are the rows that are landmarks, and `landmarks` their indices among all rows.
     """
@@ -242,12 +242,12 @@ def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
     The first rows of L, in that order, are a triangle, and all others are combinations of them.
     """
     diagonal = float(np.diag(matrix).max(initial=0.0))
-    lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=NOTHING * diagonal)
+    lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=RANK_TOLERANCE * diagonal)
     order, factor = pivots - 1, np.tril(lower)
     if rank < len(matrix):
         others, rest = factor[rank:, :rank], order[rank:]
         left = matrix[np.ix_(rest, rest)] - others @ others.T
-        if _largest(left) > ROUNDING * _largest(matrix):
+        if _largest(left) > MATRIX_TOLERANCE * _largest(matrix):
             raise ValueError(
                 "The kernel matrix has negative eigenvalues: it is not a matrix of inner products, "
                 "and squared norms would be negative. Use a positive semi-definite kernel, or set "
@@ -268,7 +268,7 @@ def _check(matrix: Matrix, given: bool) -> None:
             "columns, for example with sklearn.preprocessing.StandardScaler. With kernel='poly', "
             "use a whole degree: other powers of negative numbers do not exist."
         )
-    if given and _largest(difference := matrix - matrix.T) > ROUNDING * largest:
+    if given and _largest(difference := matrix - matrix.T) > MATRIX_TOLERANCE * largest:
         i, j = np.unravel_index(difference.argmax(), matrix.shape)
         raise ValueError(
             f"The kernel matrix is not symmetric: rows {i} and {j} have {matrix[i, j]:.6g} and "
@@ -282,7 +282,7 @@ def _largest(matrix: Matrix) -> float:
 
 
 def _gammas(model: Any, at: Matrix) -> list[float | None]:
-    """Return what gamma may be."""
+    """Return the candidates for gamma."""
     if not isinstance(model.kernel, str) or model.kernel == "precomputed":
         if model.gamma is not None:
             raise ValueError(
@@ -293,7 +293,11 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
         return [1.0 / at.shape[1]]
     if model.gamma != "loo":
         return [float(model.gamma)]
-    few = at if len(at) <= MEASURED else at[np.linspace(0, len(at) - 1, MEASURED).astype(int)]
+    few = (
+        at
+        if len(at) <= MAX_MEASURED_ROWS
+        else at[np.linspace(0, len(at) - 1, MAX_MEASURED_ROWS).astype(int)]
+    )
     if model.kernel == "poly":
         sizes = np.einsum("ij,ij->i", few, few)
     else:

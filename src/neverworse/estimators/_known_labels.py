@@ -1,4 +1,4 @@
-"""What is known about the label of every row: from y, weights and bounds to the projection's terms.
+"""What is known about the label of every row, from y, weights and bounds.
 
 Targets of a regression are treated like the score of a single class, with a range of their own.
 """
@@ -38,7 +38,7 @@ class KnownLabels:
     classes: AnyArray  # (n_classes,); empty for a regression
     # (n_classes,): labeled rows (of positive weight) of each class; None if some labels are soft
     counts: AnyArray | None = None
-    # (n_classes,): what weights of labeled rows were multiplied by, see `class_weights`
+    # (n_classes,): factors of the weights of labeled rows, see `class_weights`
     factors: Vector | None = None
     upper: Vector | None = None  # (n_rows,): largest possible targets of a regression
 
@@ -74,7 +74,7 @@ def check_weights(
 def class_weights(
     class_weight: Any, classes: AnyArray, known: Indices, weights: Vector | None, unlabeled: Mask
 ) -> Vector | None:
-    """Return what the weight of a labeled row is multiplied by, for each class.
+    """Return the factor of each class, by which weights of labeled rows are multiplied.
 
     `known` are the positions of the classes of the labeled rows.
     """
@@ -101,7 +101,7 @@ def coded_labels(
     """Check the bounds of labels that are given as positions of classes, zero if unlabeled."""
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
-    # Of two classes, the share of the second one says it all.
+    # Two classes are described by the share of the second one.
     several, scored = len(classes) > 2, slice(None) if len(classes) > 2 else slice(1, 2)
     indicators = (np.arange(len(classes))[:, None] == codes) & ~unlabeled
     target: Matrix = indicators[scored].astype(np.float64)
@@ -191,10 +191,9 @@ def _check_bounds(
 
 
 def _remainder(shares: Matrix, but: Matrix | float = 0.0) -> tuple[Vector, Vector]:
-    """Return what shares (but some) leave of one, and what that was rounded by.
+    """Return one minus the sum of shares (of all but one class), and its rounding error.
 
-    Narrow bounds consist of nothing but the last digits, so that rounding errors of the sum are
-    added up as well.
+    Where bounds are narrow, only the last digits matter, so that rounding errors are summed, too.
     """
     left, missed = np.ones(shares.shape[1]), np.zeros(shares.shape[1])
     for share in shares:
@@ -266,7 +265,7 @@ def known_targets(
     if unknown.any():
         low, high = float(lower[unknown].min()), float(upper[unknown].max())
         n_narrower = int(np.sum(unknown & ((lower > low) | (upper < high))))
-        # A range that no row has in full would say nothing beside the bounds of all rows.
+        # A range that no row has in full adds nothing to the bounds of all rows.
         found = (low, high) if n_narrower < unknown.sum() else None
         assumptions = replace(assumptions, n_bounded=n_narrower, target_range=found)
     labels = Labels(target[None], width, weights)

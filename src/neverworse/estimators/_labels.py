@@ -19,7 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 
 _MAX_SHOWN = 5  # classes in a message
-# What NumPy makes of a missing label when a list of strings is turned into an array.
+# Missing labels that were turned into strings, as NumPy does with lists of strings.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
 
@@ -99,7 +99,7 @@ def missing_values(labels: _Labels, missing_label: Any) -> Mask:
 
 
 def is_auto(missing_label: Any) -> bool:
-    """Whether the marker of unlabeled rows is to be found out."""
+    """Whether the marker of unlabeled rows is to be inferred from y."""
     return isinstance(missing_label, str) and missing_label == "auto"
 
 
@@ -110,7 +110,7 @@ def is_continuous(known: AnyArray) -> bool:
 
 @dataclass(frozen=True)
 class _Labels:
-    """Distinct values, and which of them each row has: everything is decided on the few."""
+    """Distinct values, and which of them each row has: checks look at the distinct ones only."""
 
     values: AnyArray  # (n_distinct,)
     null: Mask  # (n_distinct,): whether the value is None, NaN, NaT or pd.NA
@@ -123,7 +123,7 @@ class _Labels:
 
 
 def label_array(y: Any) -> AnyArray:
-    """Return y as a one-dimensional array in which missing labels are still to be seen."""
+    """Return y as a one-dimensional array that keeps missing labels recognisable."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: give a label for "
@@ -168,7 +168,7 @@ def is_null(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return what sort of label a value is."""
+    """Return the kind of label that a value is."""
     if isinstance(value, (bool, np.bool_)):
         return "boolean"
     if isinstance(value, numbers.Integral):
@@ -179,7 +179,7 @@ def _kind(value: Any) -> str:
 
 
 def _find_missing(labels: _Labels) -> Mask:
-    """Find the unlabeled rows without being told the marker; raise where that takes a guess."""
+    """Infer the marker of unlabeled rows; raise an error where that is ambiguous."""
     for text in _LOOKS_MISSING:
         if labels.equal(text).any():
             looks = "which looks like a missing label that was turned into a string"
@@ -228,7 +228,7 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
 
 
 def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
-    """Return the classes in sorted order, or say why there are none, or one only."""
+    """Return the classes in sorted order; raise an error unless there are at least two."""
     if not len(known):
         raise ValueError(
             f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
@@ -253,7 +253,7 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
 
 
 def native_dtype(known: AnyArray) -> AnyArray:
-    """Give labels that were mixed with markers their own type again."""
+    """Return labels that were mixed with markers in a type of their own."""
     if known.dtype.kind != "O" or not len(known):
         return known
     kinds = {_kind(v) for v in known}
@@ -277,18 +277,18 @@ def native_dtype(known: AnyArray) -> AnyArray:
 
 
 def shown(label: Any) -> str:
-    """Return a label as people would write it."""
+    """Return a label as it is written in Python."""
     return repr(label.item() if hasattr(label, "item") else label)
 
 
 def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
-    """Return the first few classes as people would write them."""
+    """Return the first few classes, as they are written in Python."""
     more = ", ..." if len(classes) > _MAX_SHOWN else ""
     return ", ".join(shown(k) for k in classes[:_MAX_SHOWN]) + more
 
 
 def refuse_calibration(markers: Sequence[Any]) -> None:
-    """Raise if scikit-learn's calibration fits the caller, and calibrates markers as well.
+    """Raise an error if `CalibratedClassifierCV` is fitting the caller with markers in y.
 
     `CalibratedClassifierCV` makes a class of every value in y, and silently pairs the scores of our
     classes with the wrong ones. Only its stack frame tells that it is the caller.

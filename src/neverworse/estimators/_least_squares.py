@@ -20,9 +20,9 @@ from neverworse.projection import TrainingRows, column_moments, leave_one_out
 from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
-GRID = np.logspace(-6, 2, 25)
+RELATIVE_PENALTIES = np.logspace(-6, 2, 25)
 # Losses that differ by less, relative to their size, differ by rounding errors.
-EQUAL = 1e-10
+LOSS_TOLERANCE = 1e-10
 
 
 def _losses_and_hits(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
@@ -279,7 +279,7 @@ def fit_by_leave_one_out(
         chosen = _best(penalties, losses)
         loss = float(losses[0][chosen])
         tried.append((space.gamma, loss))
-        if best is None or loss < best[0] - EQUAL * abs(best[0]):
+        if best is None or loss < best[0] - LOSS_TOLERANCE * abs(best[0]):
             best = loss, float(penalties[chosen]), space, inside
             found = penalties, error, accuracy
     assert best is not None
@@ -294,7 +294,7 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
     """Return the given penalties, checked, or a grid in units of the columns."""
     if alphas is None:
         sums = column_moments(rows, weights, fit_intercept)
-        return GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
+        return RELATIVE_PENALTIES * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
     penalties: Vector = check_array(
         np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
     )
@@ -314,5 +314,5 @@ def _best(alphas: Vector, losses: list[Vector]) -> int:
         )
     for loss in losses:
         least = loss[usable].min()
-        usable = usable[loss[usable] <= least + EQUAL * abs(least)]
+        usable = usable[loss[usable] <= least + LOSS_TOLERANCE * abs(least)]
     return int(usable[alphas[usable].argmax()])

@@ -1,4 +1,4 @@
-"""What linear models share: all-or-nothing fits, scores, and the classes of classifiers."""
+"""Base classes of linear models: classifiers and their scores."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ else:
     except ImportError:  # scikit-learn before 1.9 has no callbacks
 
         class CallbackSupportMixin:
-            """Stands for the support of callbacks where scikit-learn has none."""
+            """Placeholder for scikit-learn's class."""
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
@@ -72,12 +72,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     is written once. Comparison and representation stay scikit-learn's.
     """
 
-    # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
-    # looking for them beforehand would be one more pass.
+    # Whether `fit` skips some rows. If it reads all, NaN are found in their Gram matrix, without a
+    # pass that looks for them.
     _skips_rows: ClassVar[bool]
-    # Whether `fit` asks nothing of rows that they cannot answer chunk by chunk.
+    # Whether `fit` can read rows chunk by chunk.
     _reads_chunks: ClassVar[bool] = False
-    # What is subtracted from the intercept of the score when it is stored.
+    # Subtracted from the intercept when it is stored.
     _threshold: ClassVar[float]
 
     kernel: Any = "linear"
@@ -88,7 +88,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     landmarks_: AnyArray
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
-        """Fit, and be unfitted if that is interrupted or fails."""
+        """Fit; remain unfitted if that is interrupted or fails."""
         try:
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
@@ -205,7 +205,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         return tags
 
     def __dask_tokenize__(self) -> Any:
-        # Of data classes, Dask compares the fields: parameters alone, not what was fitted.
+        # Dask would compare the fields of data classes, which are parameters only.
         from dask.base import normalize_token
 
         return normalize_token((type(self), vars(self)))

@@ -214,7 +214,7 @@ def labeled_learning_curve(
 
 
 class _Run:
-    """What is fitted, to which rows, and how it is scored."""
+    """Estimator, rows and scorers of a learning curve."""
 
     def __init__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, scoring: Any, missing_label: Any

@@ -1,4 +1,4 @@
-"""Labels that are known: how they are found, and how to hide some of them to learn from few."""
+"""Find known labels, and hide some of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyA
 
 
 def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
-    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next."""
+    """Encode the values of a column in the labeled rows as 0, 1, ... in ascending order."""
     column = label_array(values)
     if len(column) != n_rows:
         raise ValueError(
@@ -183,7 +183,7 @@ def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Ma
 
 
 def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) -> Indices:
-    """Share out the labels: in proportion to the sizes, but one for each stratum at least.
+    """Return how many labels each stratum keeps: in proportion to its size, and at least one.
 
     Starts from the exact shares rounded down, and takes or gives single rows where the share is
     farthest off: for a separable convex function such steps lead to the minimum.
@@ -220,7 +220,7 @@ def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
             masked[hidden] = marker
             if find_unlabeled(masked, marker)[hidden].all():
                 return masked
-    # Told the type, pandas does not look for one: objects stay objects.
+    # With an explicit type, pandas infers none: objects stay objects.
     return type(y)(values, index=y.index, name=y.name, dtype=values.dtype)
 
 

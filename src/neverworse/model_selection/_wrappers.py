@@ -1,4 +1,4 @@
-"""Scorers and classifiers with which tools of scikit-learn can be used where labels are missing."""
+"""Scorers and classifiers that make tools of scikit-learn work with missing labels."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class _LabeledScorer:
         return self
 
     def _accept_sample_weight(self) -> bool:
-        """Answer the searches of scikit-learn, which ask this while metadata routing is off."""
+        """Tell the searches of scikit-learn, which ask while metadata routing is disabled."""
         if hasattr(self._scorer, "_accept_sample_weight"):
             return bool(self._scorer._accept_sample_weight())
         return "sample_weight" in signature(self._scorer).parameters

@@ -101,7 +101,7 @@ class Audit(Claim):
     assumptions: Assumptions = field(default_factory=Assumptions)
 
     def summary(self) -> str:
-        """Return the audit as a paragraph for people, with what it does not mean."""
+        """Return the audit as a paragraph, with its limits."""
         probability = self.assumptions.probability() if self.n_unlabeled else ""
         limits = "This is about these rows, not about others"
         if self.response in ("predict_proba", "score"):
@@ -147,14 +147,14 @@ class Audit(Claim):
         return _LOSS[self.response] + (" (summed over the classes)" if several else "")
 
     def _known(self) -> str:
-        if self.known_difference is None or not self.n_unlabeled or self._is_same:
-            return ""
-        rows = f"On the {count(self.n_labeled, 'labeled row')} alone, "
         change = self.known_difference
-        return rows + (f"it is {_change(change)}." if change else "it is the same.")
+        if change is None or not self.n_unlabeled or self._is_same:
+            return ""
+        compared = _change(change) if change else "the same"
+        return f"On the {count(self.n_labeled, 'labeled row')} alone, it is {compared}."
 
     def _verdict(self) -> tuple[str, str]:
-        """Return the audit in two words, and the colour of a page that shows it."""
+        """Return the verdict in two words, and its colour."""
         if self._is_same:
             return "No difference", "#6b7280"
         if self.holds:
@@ -165,17 +165,17 @@ class Audit(Claim):
 
     def _repr_html_(self) -> str:
         known = self.known_difference
-        numbers = [
-            ("guaranteed improvement per row", number(self.guaranteed_improvement)),
-            ("worst case per row", number(self.worst_case)),
-            ("best case per row", number(self.best_case)),
-            ("worst case, sum", number(self.worst_case_sum)),
-            ("best case, sum", number(self.best_case_sum)),
-            ("difference per labeled row", "none" if known is None else number(known)),
-            ("labeled rows", f"{self.n_labeled:,}"),
-            ("unlabeled rows", f"{self.n_unlabeled:,}"),
-        ]
-        return card(*self._verdict(), self.summary(), numbers)
+        numbers = {
+            "guaranteed improvement per row": number(self.guaranteed_improvement),
+            "worst case per row": number(self.worst_case),
+            "best case per row": number(self.best_case),
+            "worst case, sum": number(self.worst_case_sum),
+            "best case, sum": number(self.best_case_sum),
+            "difference per labeled row": "none" if known is None else number(known),
+            "labeled rows": f"{self.n_labeled:,}",
+            "unlabeled rows": f"{self.n_unlabeled:,}",
+        }
+        return card(*self._verdict(), self.summary(), list(numbers.items()))
 
 
 def _change(difference: float) -> str:
