@@ -72,8 +72,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
         row = int(unusable.argmax())
         raise ValueError(
             f"sample_weight is {weights[row]:.3g} in row {row}, but positive weights have to lie "
-            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. Rescale the weights, or set "
-            "negligible ones to zero."
+            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. Rescale them, or use zeros."
         )
     return weights
 
@@ -112,11 +111,8 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
         check_columns(model, rows.n_columns, rows.column_names)
         return rows
     if not (rows.n_rows and rows.n_columns):
-        raise ValueError(
-            f"Found array with {rows.n_rows} sample(s) and {rows.n_columns} feature(s) (shape="
-            f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by "
-            f"{type(model).__name__}."
-        )
+        shape = f"({rows.n_rows}, {rows.n_columns})"
+        raise ValueError(f"Found array with 0 sample(s) or feature(s) (shape={shape}).")
     forget_fit(model)
     model.n_features_in_ = rows.n_columns
     if rows.column_names is not None:
@@ -186,10 +182,11 @@ def observed_fit(
     Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
     to stop ends the solver early, and what it has found so far is certified.
     """
+    data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context = None
     if getattr(estimator, "_skl_callbacks", None):
         context = estimator._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+        context.call_on_fit_task_begin(**data)
 
     def observe(progress: Progress) -> bool:
         if verbose:
@@ -197,14 +194,12 @@ def observed_fit(
         if context is None:
             return False
         task = context.subcontext(task_name=progress.stage)
-        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
-        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=metadata))
+        task.call_on_fit_task_begin(**data)
+        return bool(task.call_on_fit_task_end(**data))
 
     yield observe if verbose or context is not None else None
     if context is not None:
-        context.call_on_fit_task_end(
-            estimator=estimator, X=X, y=y, metadata=metadata, reconstruction_attributes={}
-        )
+        context.call_on_fit_task_end(**data, reconstruction_attributes={})
 
 
 @contextmanager

@@ -293,11 +293,7 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
         return [1.0 / at.shape[1]]
     if model.gamma != "loo":
         return [float(model.gamma)]
-    few = (
-        at
-        if len(at) <= MAX_MEASURED_ROWS
-        else at[np.linspace(0, len(at) - 1, MAX_MEASURED_ROWS).astype(int)]
-    )
+    few = at[np.linspace(0, len(at) - 1, min(len(at), MAX_MEASURED_ROWS)).astype(int)]
     if model.kernel == "poly":
         sizes = np.einsum("ij,ij->i", few, few)
     else:

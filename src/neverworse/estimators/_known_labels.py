@@ -246,8 +246,7 @@ def known_targets(
     upper = np.where(np.isnan(upper), high, upper)
     if np.abs(target).max(initial=0.0) > LARGEST_TARGET:
         raise ValueError(
-            "The values of y are so large that their squares overflow. Rescale the targets and "
-            "their bounds, for example by a power of ten."
+            "The values of y are so large that their squares overflow. Rescale y and its bounds."
         )
     checked = np.where(used, target, np.nan)
     _check_bounds(name, lower[None], upper[None], checked[None], unlabeled, UNBOUNDED)
@@ -276,18 +275,12 @@ def _row_bounds(name: str, given: Any, n_rows: int) -> tuple[Vector, Vector]:
     if given is None:
         return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
     bounds = check_array(
-        given,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        ensure_2d=False,
-        allow_nd=True,
-        input_name=name,
+        given, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
     )
     if bounds.shape != (n_rows, 2):
         raise ValueError(
             f"{name} has shape {bounds.shape}, but ({n_rows}, 2) is needed: lower and upper bound "
-            "of the target of each row. A range of all targets is a pair (low, high), which "
-            "estimators take in their constructor."
+            "of each target. Estimators take a range of all targets in their constructor."
         )
     return bounds[:, 0], bounds[:, 1]
 
@@ -305,9 +298,8 @@ def _common_range(name: str, given: Any, known: Vector) -> tuple[float, float]:
         low, high = np.nan, np.nan
     if not -LARGEST_TARGET <= low <= high <= LARGEST_TARGET:
         raise ValueError(
-            f"{name}={short_repr(given)} is no range of targets. Pass (low, high): two numbers in "
-            f"ascending order, of at most {LARGEST_TARGET:g}; without both ends, no improvement "
-            "can be guaranteed. Estimators also take 'labeled' or None, and bounds of single rows "
-            "in fit."
+            f"{name}={short_repr(given)} is no range of targets: without two ends of at most "
+            f"{LARGEST_TARGET:g}, no improvement can be guaranteed. Pass (low, high). (Estimators "
+            "also take 'labeled' or None, and bounds of single rows in fit.)"
         )
     return low, high

@@ -44,17 +44,15 @@ def split_labels(
     marker = next((m for m in labels.values[missing & ~labels.null] if m in position), None)
     if marker is not None and not own_classes:
         raise ValueError(
-            f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. Drop "
-            "unlabeled rows before you fit a supervised classifier, or pass missing_label=np.nan "
-            "if it is a class in y as well."
+            f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. Fit "
+            "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
         )
     positions = [position.get(label) for label in native_dtype(known).tolist()]
     if None in positions:
         unknown = [label for label, k in zip(known, positions, strict=True) if k is None]
         raise ValueError(
             f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
-            f"classes are {shown_classes(classes)}. Fit them to rows of all classes, or mark these "
-            "rows as unlabeled."
+            f"classes are {shown_classes(classes)}. Fit them to all classes, or drop these labels."
         )
     order = np.full(len(labels.values), -1)
     order[~missing] = positions

@@ -309,8 +309,8 @@ def _best(alphas: Vector, losses: list[Vector]) -> int:
     if not usable.size:
         raise ValueError(
             "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
-            "sample, or one that outweighs all others by more digits than floating point numbers "
-            "have. Label more rows, bring the weights closer together, or set alpha to a number."
+            "sample, or one that outweighs all others by far. Label more rows, bring the weights "
+            "closer together, or set alpha to a number."
         )
     for loss in losses:
         least = loss[usable].min()

@@ -327,11 +327,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
 
     @property
     def soft_labels_(self) -> Vector:
-        """Imputed labels of the unlabeled rows, in their order.
-
-        Of shape (n_unlabeled,), the share of the second of two classes, or of shape
-        (n_unlabeled, n_classes).
-        """
+        """Imputed labels of the unlabeled rows, in their order."""
         check_is_fitted(self, "intercept_")
         return self._soft_labels_.to_array()
 

@@ -133,9 +133,8 @@ def mask_labels(
         find_unlabeled(masked, missing_label)
     except ValueError as error:
         raise ValueError(
-            f"With the {n_keep} labels that are kept, the masked y would be ambiguous. Keep labels "
-            "of more classes (n_labeled, stratify=True), or name the marker with missing_label, "
-            f"here and wherever the result is used. {error}"
+            f"With the {n_keep} labels that are kept, the masked y would be ambiguous. Keep more "
+            f"classes (stratify=True), or name the marker with missing_label everywhere. {error}"
         ) from error
     return masked
 

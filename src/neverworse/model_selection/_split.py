@@ -89,8 +89,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
                 raise ValueError(
                     f"In split {number} of {len(folds)}, the labeled training rows would all be of "
                     f"class {classes.tolist()[codes[train[0]]]!r}. Label more rows of other "
-                    "classes, raise n_splits so that test folds get smaller, or use a stratified "
-                    "splitter."
+                    "classes, raise n_splits, or use a stratified splitter."
                 )
         tests = [labeled[test] for _, test in folds]
         # One pair at a time: there may be many rows.

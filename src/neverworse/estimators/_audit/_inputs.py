@@ -202,8 +202,7 @@ def labels_of_classes(
     if len(found) == 2 and found[0].tolist() != found[1].tolist():
         raise ValueError(
             f"The candidate has the classes {shown_classes(found[0])}, but the baseline has "
-            f"{shown_classes(found[1])}. Fit both to the same classes. If one of these marks "
-            "unlabeled rows, drop them before you fit a supervised classifier."
+            f"{shown_classes(found[1])}. Fit both to the same classes, without unlabeled rows."
         )
     classes = found[0] if found else _classes_of_arrays(models, y, missing_label)
     classes, target, unlabeled = split_labels(y, missing_label, classes)
@@ -238,8 +237,7 @@ def _classes_of_arrays(models: Models, y: Any, missing_label: Any) -> AnyArray:
     if len(classes) != n_classes:
         raise ValueError(
             f"The scores are for {n_classes} classes, but y has labels of {len(classes)} "
-            f"({shown_classes(classes)}), so that it is not clear which score belongs to which "
-            "class. Pass a fitted classifier, which knows its classes, instead of an array."
+            f"({shown_classes(classes)}). Pass fitted classifiers, which know their classes."
         )
     return check_classes(classes, len(unlabeled))
 
