@@ -584,6 +584,13 @@ def test_targets_that_cannot_be_used(regressor, change, message):
 
 
 @every_regressor
+def test_too_few_targets_for_the_weights(regressor):
+    X, y = make()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clone(regressor).fit(X, y[:-1], sample_weight=np.ones(len(y)))
+
+
+@every_regressor
 def test_weights_of_zero_for_all_rows_with_a_target(regressor):
     X, y = make()
     with pytest.raises(ValueError, match="sample_weight is zero for all rows with a target"):

@@ -36,11 +36,11 @@ def start_of_projection(
     alpha: float,
     fit_intercept: bool,
 ) -> Start | None:
-    """Return what should be the solution of a projection, but for rounding errors.
+    """Return the solution of a projection up to rounding errors, or None.
 
-    `rows` are the features L of all rows, if they are such, `supervised` is of these features, and
-    `alpha` is the penalty inside the constraint set. None if there are fewer features than rows, if
-    labels are more than a number in a range each, or if all are known; and where rounds do not end,
+    `rows` are the features L of all rows, `supervised` are weights of these features, and `alpha`
+    is the penalty inside the constraint set. There is no start with fewer features than rows, with
+    several classes, with restricted totals, or with no unlabeled row; nor if the rounds do not end,
     or rounding errors are too large.
     """
     if not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
@@ -93,7 +93,7 @@ def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
 
 
 class _Inverse:
-    """The inverse of LL', computed for the rows that are asked for."""
+    """Blocks of the inverse of LL', computed when they are needed."""
 
     def __init__(self, lower: Matrix) -> None:
         self._lower = lower

@@ -234,6 +234,7 @@ def known_targets(
     row needs a target; `name` is that of the argument with the bounds.
     """
     target, unlabeled = split_targets(y, missing_label, required)
+    check_consistent_length(target, weights)
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
     lower, upper = _row_bounds(name, row_bounds, len(target))
     known = np.where(unlabeled, lower, target)[used & (~unlabeled | (lower == upper))]

@@ -34,8 +34,6 @@ class LinearRegressor(RegressorMixin, LinearModel):
 
     fit_intercept: bool
     missing_label: Any
-    # Bounds of unknown targets do not matter to models of the rows that have one.
-    target_bounds: Any = UNBOUNDED
     coef_: Vector
     intercept_: float
 
@@ -77,8 +75,10 @@ class LinearRegressor(RegressorMixin, LinearModel):
         return self._scores(X)
 
     def _read_labels(self, given: FitInput) -> KnownLabels:
+        # Supervised models ignore rows without a target, whatever its bounds.
+        common_range = getattr(self, "target_bounds", UNBOUNDED)
         known = known_targets(
-            given.y, self.missing_label, given.weights, given.bounds, self.target_bounds
+            given.y, self.missing_label, given.weights, given.bounds, common_range
         )
         check_consistent_length(np.empty((given.rows.n_rows, 0)), known.labels.width)
         return known
