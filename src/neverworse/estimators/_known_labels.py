@@ -169,7 +169,7 @@ def _check_bounds(
     Bounds and labels are of shape (n_classes, n_rows); labels that are NaN are not checked.
     """
     low, high = limits
-    smallest, largest = np.minimum(lower, upper), np.maximum(lower, upper)
+    smallest, largest = np.fmin(lower, upper), np.fmax(lower, upper)
     least, most = lower.sum(axis=0), upper.sum(axis=0)
     no_shares = len(classes) > 0 and ((least > 1.0 + tolerance) | (most < 1.0 - tolerance))
     problems = {
