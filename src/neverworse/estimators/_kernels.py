@@ -152,14 +152,12 @@ def kernel_of(model: Any) -> FeatureMap | None:
     """Return the kernel between rows and the landmarks of a fitted model; None if it is linear."""
     if model.kernel == "linear":
         return None
-    kernel = Kernel(model.kernel, _settings(model, model.gamma_), model.landmarks_)
-    return FeatureMap(kernel, len(model.landmarks_))
+    return FeatureMap(_kernel(model, model.gamma_, model.landmarks_), len(model.landmarks_))
 
 
-def _settings(model: Any, gamma: float | None) -> dict[str, Any]:
-    if not isinstance(model.kernel, str):
-        return {}
-    return {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+def _kernel(model: Any, gamma: float | None, landmarks: AnyArray) -> Kernel:
+    settings = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+    return Kernel(model.kernel, {} if callable(model.kernel) else settings, landmarks)
 
 
 def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Iterator[Any]:
@@ -225,12 +223,11 @@ def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | Non
     `at` are the rows that are landmarks, and `landmarks` their indices among all rows.
     """
     points = landmarks if model.kernel == "precomputed" else at
-    settings = _settings(model, gamma)
-    matrix = Kernel(model.kernel, settings, points)(at)
+    matrix = _kernel(model, gamma, points)(at)
     _check(matrix, given=model.kernel == "precomputed" or callable(model.kernel))
     factor, order = _pivoted_cholesky(matrix)
     rank = factor.shape[1]
-    kernel = Kernel(model.kernel, settings, points[order[:rank]])
+    kernel = _kernel(model, gamma, points[order[:rank]])
     exact = model.n_components is None
     of_landmarks = TrapezoidRows(factor, order) if exact and matrix.any() else None
     return FeatureSpace(kernel, factor[:rank], exact, gamma, of_landmarks)
@@ -326,12 +323,13 @@ def kernel_transformers(model: Any) -> list[Any]:
     """Return scikit-learn's transformers from rows to their kernel with a model's landmarks."""
     from sklearn.preprocessing import FunctionTransformer
 
-    at, kernel = model.landmarks_, _settings(model, model.gamma_)
-    if Kernel(model.kernel, kernel, at).is_far:
+    at = model.landmarks_
+    kernel = _kernel(model, model.gamma_, at)
+    if kernel.is_far:
         unit = np.full(at.shape[1], model.gamma_)
         distances = FunctionTransformer(
             cdist, kw_args={"XB": at, "metric": "sqeuclidean", "w": unit}
         )
         return [distances.fit(at), FunctionTransformer(np.negative), FunctionTransformer(np.exp)]
     settings = {"Y": at, "metric": model.kernel, "filter_params": True}
-    return [FunctionTransformer(pairwise_kernels, kw_args=settings | kernel).fit(at)]
+    return [FunctionTransformer(pairwise_kernels, kw_args=settings | kernel.settings).fit(at)]

@@ -47,7 +47,7 @@ CONSTRAINTS: dict[str, list[Any] | str] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedModel(KernelModel, LinearModel):
+class SupervisedModel(LinearModel):
     """Base of least squares models of the labeled rows. All others are ignored."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -93,7 +93,7 @@ class SupervisedClassifier(SupervisedModel, IndicatorClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifier(GivenPenalty, SupervisedClassifier):
+class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
@@ -187,7 +187,7 @@ class LeastSquaresClassifier(GivenPenalty, SupervisedClassifier):
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifierCV(SupervisedClassifier):
+class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
     For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
+from neverworse.estimators._kernels import KernelModel
 from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_targets
 from neverworse.estimators._least_squares import (
     GivenPenalty,
@@ -100,7 +101,7 @@ class SupervisedRegressor(SupervisedModel, LinearRegressor):
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressor(GivenPenalty, SupervisedRegressor):
+class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
     r"""Least squares regression on the rows that have a target.
 
     Minimises, over these rows,
@@ -149,7 +150,7 @@ class LeastSquaresRegressor(GivenPenalty, SupervisedRegressor):
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressorCV(SupervisedRegressor):
+class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
     Every row with a target is predicted by the fit to all others, in closed form, as in
@@ -189,7 +190,7 @@ class LeastSquaresRegressorCV(SupervisedRegressor):
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
+class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
     For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
