@@ -112,7 +112,7 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
         return rows
     if not (rows.n_rows and rows.n_columns):
         shape = f"({rows.n_rows}, {rows.n_columns})"
-        raise ValueError(f"Found array with 0 sample(s) or feature(s) (shape={shape}).")
+        raise ValueError(f"Found array with shape={shape} while a minimum of 1 is required.")
     forget_fit(model)
     model.n_features_in_ = rows.n_columns
     if rows.column_names is not None:

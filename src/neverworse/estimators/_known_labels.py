@@ -237,7 +237,8 @@ def known_targets(
     check_consistent_length(target, weights)
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
     lower, upper = _row_bounds(name, row_bounds, len(target))
-    known = np.where(unlabeled, lower, target)[used & (~unlabeled | (lower == upper))]
+    is_known = ~unlabeled | (np.isfinite(lower) & (lower == upper))
+    known = np.where(unlabeled, lower, target)[used & is_known]
     if required and not known.size:
         raise ValueError(
             "sample_weight is zero for all rows with a target. Give some of them a positive weight."
@@ -259,7 +260,7 @@ def known_targets(
             "take them in their constructor), or one such pair for each row."
         )
     target = np.where(unlabeled, lower, target)  # also where equal bounds are a target
-    width = np.where(unlabeled, upper - lower, 0.0)
+    width = np.subtract(upper, lower, out=np.zeros(len(target)), where=unlabeled)
     _refuse_narrow(name, width)
     assumptions, unknown = Assumptions("regression"), used & (width > 0.0)
     if unknown.any():
