@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     # scikit-learn has no type hints: below an unknown base, checkers would accept any name.
     class BaseEstimator:
         n_features_in_: int
-        feature_names_in_: AnyArray
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
@@ -93,11 +92,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
-            weights = None
+            # Callbacks may pass metadata on to a metric, which knows weights but no bounds.
+            weights, metadata = None, {}
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, rows.n_rows)
-            # Callbacks may pass it on to a metric, which knows weights but no bounds.
-            metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+                metadata = {"sample_weight": sample_weight}
             with (
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
@@ -247,8 +246,7 @@ class ScoringClassifier(ClassifierMixin):
         """
         scores = self._scores(X)
         codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
-        classes: AnyArray = self.classes_[codes]
-        return classes
+        return np.asarray(self.classes_[codes])
 
 
 class LinearClassifier(ScoringClassifier, LinearModel):
