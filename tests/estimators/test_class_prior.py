@@ -502,32 +502,40 @@ Y3_NAMES = np.array(["red", "green", "blue", None], dtype=object)[Y3]
 BAD = {
     "a percentage": (Y2, 30, "not a percentage"),
     "percentages": (Y2, (20, 40), "not a percentage"),
-    "negative": (Y2, -0.2, "leaves the range from 0 to 1"),
-    "above one": (Y2, (0.5, 1.2), "leaves the range from 0 to 1"),
+    "negative": (Y2, -0.2, "a share from 0 to 1"),
+    "above one": (Y2, (0.5, 1.2), "a share from 0 to 1"),
     "NaN": (Y2, np.nan, "class_prior"),
-    "crossing": (Y2, (0.6, 0.2), "lower end is above its upper end"),
-    "shares as a tuple": (Y2, (0.7, 0.3), "lower end is above .*A tuple is an interval"),
+    "crossing": (Y2, (0.6, 0.2), "in ascending order"),
+    "shares as a tuple": (Y2, (0.7, 0.3), r"a tuple \(low, high\) in ascending order"),
     "shares or an interval": (Y2, [0.3, 0.7], r"may be.*Write \{1: 0.7\} for.*tuple \(0.3, 0.7\)"),
-    "an interval as a list": (Y2, [0.3, 0.5], "add up to 0.8.*a tuple is an interval"),
-    "an interval as an array": (Y2, np.array([0.3, 0.5]), "add up to 0.8.*a tuple is"),
+    "an interval as a list": (
+        Y2,
+        [0.3, 0.5],
+        r"add up to 0.8.*a tuple \(low, high\) is",
+    ),
+    "an interval as an array": (
+        Y2,
+        np.array([0.3, 0.5]),
+        r"add up to 0.8.*a tuple \(low, high\) is",
+    ),
     "beyond floats": (Y2, 10**400, "too large"),
-    "crossing in a dict": (Y2, {0: (0.6, 0.2)}, "lower end is above its upper end"),
+    "crossing in a dict": (Y2, {0: (0.6, 0.2)}, "in ascending order"),
     "three numbers for two classes": (Y2, (0.2, 0.3, 0.5), r"shape \(3,\).*2 classes \(0, 1\)"),
     "unknown string": (Y2, "balanced", "'balanced' is not a prior.*'confidence'"),
-    "wrong type": (Y2, object(), "cannot be read"),
-    "ragged": (Y2, [0.1, [0.2, 0.3]], "cannot be read"),
+    "wrong type": (Y2, object(), "is no array of numbers"),
+    "ragged": (Y2, [0.1, [0.2, 0.3]], "is no array of numbers"),
     "unknown class": (Y2, {7: 0.3}, "names the class 7, but the classes in y are 0, 1"),
     "class as a string": (Y2, {"1": 0.3}, "names the class '1'"),
     "the missing label": (Y2, {-1: 0.3}, "names the class -1"),
-    "words in a dict": (Y2, {1: "many"}, "neither a share nor an interval"),
-    "three numbers in a dict": (Y2, {1: (0.1, 0.2, 0.3)}, "neither a share nor an interval"),
-    "None in a dict": (Y2, {1: None}, "neither a share nor an interval"),
+    "words in a dict": (Y2, {1: "many"}, "has to be a share"),
+    "three numbers in a dict": (Y2, {1: (0.1, 0.2, 0.3)}, "has to be a share"),
+    "None in a dict": (Y2, {1: None}, "has to be a share"),
     "shares of two classes that do not add up": (Y2, {0: 0.3, 1: 0.3}, "add up to"),
     "one number for three classes": (Y3, 0.3, r"shape \(\), but y has 3 classes \(0, 1, 2\)"),
-    "two numbers for three classes": (Y3, (0.2, 0.4), r"shape \(2,\).*3 shares or 3 intervals"),
+    "two numbers for three classes": (Y3, (0.2, 0.4), r"shape \(2,\).*3 shares .* 3 intervals"),
     "four shares for three classes": (Y3, [0.25] * 4, r"shape \(4,\)"),
-    "shares that add up to less": (Y3, [0.2, 0.3, 0.4], "add up to 0.9, not to 1"),
-    "shares that add up to more": (Y3, [0.4, 0.4, 0.4], "add up to 1.2, not to 1"),
+    "shares that add up to less": (Y3, [0.2, 0.3, 0.4], "add up to 0.9, but"),
+    "shares that add up to more": (Y3, [0.4, 0.4, 0.4], "add up to 1.2, but"),
     "intervals below one": (Y3, [(0, 0.2), (0, 0.3), (0, 0.4)], "between 0 and 0.9"),
     "intervals above one": (Y3, [(0.5, 1), (0.4, 1), (0.3, 1)], "between 1.2 and"),
     "transposed": (Y3, [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], r"shape \(2, 3\)"),
@@ -604,7 +612,7 @@ def test_confidence_needs_labels_that_can_be_counted(classifier):
     with pytest.raises(ValueError, match=r"soft labels.*cannot be counted"):
         classifier(class_prior="confidence").fit(X2, Y2, label_bounds=bounds)
     s = np.linspace(1, 2, len(Y2))
-    with pytest.raises(ValueError, match="counts rows, but sample_weight"):
+    with pytest.raises(ValueError, match=r"counts labeled rows .* but sample_weight"):
         classifier(class_prior="confidence").fit(X2, Y2, sample_weight=s)
 
 

@@ -460,9 +460,8 @@ def with_bounds(row_bounds, row="unlabeled"):
 def test_unlabeled_rows_without_bounds():
     X, y = make()
     message = (
-        r"138 of 150 rows have neither .* first is row \d+. Either pass .* constructor, "
-        r"target_bounds=\(low, high\) \(or 'labeled'.* or pass .* fit, target_bounds=array of "
-        r"shape \(150, 2\)"
+        r"138 of 150 rows have neither .* first is row \d+. Pass target_bounds=\(low, high\) .*"
+        r"constructor.*, or one such pair for each row"
     )
     with pytest.raises(ValueError, match=message):
         fit(X, y, target_bounds=None)
@@ -474,17 +473,17 @@ def test_unlabeled_rows_without_bounds():
 @pytest.mark.parametrize(
     ("target_bounds", "message"),
     [
-        ((0, np.inf), r"not finite.*no improvement can be guaranteed"),
-        ((-np.inf, np.inf), r"not finite.*no improvement can be guaranteed"),
-        ((5, 1), r"target_bounds=\(5.0, 1.0\) has its lower end above .* Swap"),
-        ((NAN, 5), r"have to be \(low, high\), 'labeled' or None"),
-        ((1, 2, 3), r"have to be \(low, high\), 'labeled' or None"),
-        (3.0, r"have to be \(low, high\), 'labeled' or None"),
-        ("all", r"have to be \(low, high\), 'labeled' or None, got 'all'"),
-        (("a", "b"), r"have to be \(low, high\)"),
-        (np.ones((150, 2)), r"have to be \(low, high\).*Bounds of single rows are passed to fit"),
-        ((2, 4), r"exclude the target in row \d+ of y: .* is not between 2.0 and 4.0. Widen"),
-        ((-1e200, 1e200), r"target_bounds are so large .* Rescale"),
+        ((0, np.inf), r"is no range of targets.*no improvement can be guaranteed"),
+        ((-np.inf, np.inf), r"is no range of targets.*no improvement can be guaranteed"),
+        ((5, 1), r"target_bounds=\(5, 1\) is no range of targets"),
+        ((NAN, 5), r"Pass \(low, high\).*'labeled' or None"),
+        ((1, 2, 3), r"Pass \(low, high\).*'labeled' or None"),
+        (3.0, r"Pass \(low, high\).*'labeled' or None"),
+        ("all", r"target_bounds='all' is no range of targets"),
+        (("a", "b"), r"Pass \(low, high\)"),
+        (np.ones((150, 2)), r"Pass \(low, high\).*bounds of single rows in fit"),
+        ((2, 4), r"exclude the label in y in row \d+: from 2 to 4. Correct the bounds or y"),
+        ((-1e200, 1e200), r"is no range of targets.* of at most 1e\+100"),
         ((1e-200, 5), None),
     ],
     ids=str,
@@ -505,14 +504,18 @@ def test_range_of_the_constructor(target_bounds, message):
 @pytest.mark.parametrize(
     ("row", "row_bounds", "message"),
     [
-        ("unlabeled", (1, np.inf), "of row {} are not finite .*no improvement can be guaranteed"),
-        ("unlabeled", (-np.inf, 3), "of row {} are not finite .*no improvement can be guaranteed"),
-        ("unlabeled", (np.inf, np.inf), "of row {} are not finite"),
-        ("unlabeled", (3, 2), r"of row {} cross: the lower one \(3.0\) is above .* \(2.0\). Swap"),
-        ("labeled", (3, 2), r"of row {} cross"),
-        ("labeled", (7, 8), "exclude the target in row {} of y: .* is not between 7.0 and 8.0"),
-        ("labeled", (NAN, 0), "exclude the target in row {} of y"),
-        ("unlabeled", (1e150, 1e151), "target_bounds are so large .* Rescale"),
+        (
+            "unlabeled",
+            (1, np.inf),
+            r"leave the range from -1e\+100 to 1e\+100 in row {}",
+        ),
+        ("unlabeled", (-np.inf, 3), "leave the range .* in row {}: from -inf to 3"),
+        ("unlabeled", (np.inf, np.inf), "leave the range .* in row {}"),
+        ("unlabeled", (3, 2), "cross .the lower one is above .* in row {}: from 3 to 2. Correct"),
+        ("labeled", (3, 2), "cross .* in row {}"),
+        ("labeled", (7, 8), "exclude the label in y in row {}: from 7 to 8"),
+        ("labeled", (NAN, 0), "(exclude the label in y|cross .*) in row {}"),
+        ("unlabeled", (1e150, 1e151), "leave the range .* in row {}"),
     ],
 )
 def test_bounds_of_one_row(regressor, row, row_bounds, message):
@@ -523,13 +526,13 @@ def test_bounds_of_one_row(regressor, row, row_bounds, message):
 
 def test_bound_of_one_row_beyond_the_range():
     X, y, bounds, row = with_bounds((NAN, 0.5))
-    with pytest.raises(ValueError, match=rf"of row {row} cross.* range of all targets"):
+    with pytest.raises(ValueError, match=rf"cross .* in row {row}: from 1 to 0.5"):
         fit(X, y, None, bounds)
 
 
 def test_bounds_that_are_too_narrow_for_their_square():
     X, y, bounds, row = with_bounds((0, 1e-150))
-    with pytest.raises(ValueError, match=rf"row {row} differ by 1e-150, .* give equal bounds"):
+    with pytest.raises(ValueError, match=rf"row {row} differ by 1e-150, .* Give equal bounds"):
         fit(X, y, None, bounds)
 
 
@@ -537,7 +540,7 @@ def test_bounds_that_are_too_narrow_for_their_square():
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ([1, 5], r"shape \(2,\), but \(150, 2\) is needed.* passed to the constructor"),
+        ([1, 5], r"shape \(2,\), but \(150, 2\) is needed.* in their constructor"),
         (np.ones((149, 2)), r"shape \(149, 2\), but \(150, 2\) is needed"),
         (np.ones((150, 3)), r"shape \(150, 3\), but \(150, 2\) is needed"),
         (np.ones((150, 2, 2)), r"shape \(150, 2, 2\), but \(150, 2\) is needed"),
@@ -553,7 +556,7 @@ def test_bounds_of_the_wrong_shape(regressor, bounds, message):
 def test_known_targets_that_have_no_range():
     X, y = make()
     y[~np.isnan(y)] = 2.0
-    with pytest.raises(ValueError, match=r"all of them are 2.0. Pass the range of all targets"):
+    with pytest.raises(ValueError, match=r"138 of 150 rows have neither .* target_bounds=\(low"):
         fit(X, y, target_bounds="labeled")
     assert fit(X[:5], np.full(5, 2.0), target_bounds="labeled").certificate_.holds
     bounds = np.full((len(y), 2), [1.0, 5.0])  # nothing left to decide
@@ -578,6 +581,13 @@ def test_targets_that_cannot_be_used(regressor, change, message):
     X, y = make()
     with pytest.raises(ValueError, match=message):
         clone(regressor).fit(X, change(y))
+
+
+@every_regressor
+def test_too_few_targets_for_the_weights(regressor):
+    X, y = make()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clone(regressor).fit(X, y[:-1], sample_weight=np.ones(len(y)))
 
 
 @every_regressor

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
-from neverworse.estimators._known_labels import totals_feasibility
+from neverworse.estimators._class_prior import totals_feasibility
 from neverworse.projection import Simplex, Totals
 
 MISSED = 1e-6

@@ -427,7 +427,7 @@ def test_lengths_that_differ():
     [
         ("acuracy", "acuracy"),
         (accuracy_score, "make_scorer"),
-        (["accuracy", make_scorer(accuracy_score)], "Pass a dict from names to scorers"),
+        (["accuracy", make_scorer(accuracy_score)], "Pass a dict of scorers"),
         ([None], "Pass a dict"),
         (3, "scoring"),
     ],

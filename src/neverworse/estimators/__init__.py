@@ -32,13 +32,12 @@ from neverworse.estimators._kernels import (
     landmarks_of_all,
     space_of_all,
 )
-from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
+from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators._labels import (
     SoftLabels,
-    check_classes,
-    distinct_labels,
     find_unlabeled,
     is_auto,
+    is_continuous,
     is_null,
     label_array,
     native_dtype,
@@ -88,14 +87,10 @@ __all__ = [
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
     "ScoringClassifier",
-    "SoftLabels",
     "audit",
-    "check_classes",
-    "check_weights",
     "checked_weights",
     "class_scores",
     "copy_input_checks",
-    "distinct_labels",
     "explained_overflow",
     "explains_conversion",
     "find_unlabeled",
@@ -103,6 +98,7 @@ __all__ = [
     "has_class_scores",
     "in_memory",
     "is_auto",
+    "is_continuous",
     "is_lazy",
     "is_null",
     "known_labels",

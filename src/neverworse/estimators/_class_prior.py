@@ -1,88 +1,80 @@
-"""What a class prior says about the labels of unlabeled rows, and what labeled rows say of it."""
+"""Class priors: restrictions of the share of each class among the unlabeled rows."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from numbers import Real
+from reprlib import repr as short_repr
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._known_labels import KnownLabels, totals_feasibility
-from neverworse.projection import Assumptions, Labels, Totals
+from neverworse.estimators._known_labels import KnownLabels
+from neverworse.projection import Labels, LabelSet, Totals
 
 SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
-MISSED = 1e-6  # shares that miss their intervals by more than this do so
+SHARE_TOLERANCE = 1e-6  # shares may miss their intervals by this much: rounding errors
+MAX_FEASIBILITY_STEPS = 500
 
 
-def with_class_prior(
-    known: KnownLabels, class_prior: Any, prior_level: float
-) -> tuple[Labels, Assumptions]:
-    """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
-    labels, classes, assumed = known.labels, known.classes, known.assumptions
+def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -> KnownLabels:
+    """Restrict the totals of the labels to the class prior, a parameter of the classifiers."""
+    labels, classes = known.labels, known.classes
     weight = float(labels.weights_where(labels.unlabeled).sum())
-    level = float(prior_level) if _is_confidence(class_prior) else None
-    if level is None:
+    level = None
+    if isinstance(class_prior, str):
+        if class_prior != "confidence":
+            raise ValueError(
+                f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an "
+                "interval of shares, or a dict from classes to shares or intervals."
+            )
+        level = float(prior_level)
+    else:
         low, high = _shares(class_prior, classes)  # checked even if it makes no difference
     if weight == 0.0:
-        return labels, assumed
+        return known
     if level is not None:
         low, high = _confidence(known, level)
     low, high = _feasible(labels, classes, low, high, weight)
-    restricted = (low > 0.0) | (high < 1.0)
-    counted = slice(None)
-    if not labels.shape.is_coupled:  # the second class says it all
-        restricted[0], counted = False, slice(1, 2)
-    totals = Totals(low[counted] * weight, high[counted] * weight)
+    restricted, scored = (low > 0.0) | (high < 1.0), slice(None)
+    if not labels.shape.is_coupled:  # two classes are described by the share of the second one
+        restricted[0], scored = False, slice(1, 2)
     if not restricted.any():
-        return labels, assumed
+        return known
     named = tuple(
         (str(classes[k]), float(low[k]), float(high[k])) for k in np.flatnonzero(restricted)
     )
-    assumed = replace(assumed, class_prior=named, prior_level=level)
-    return replace(labels, totals=totals), assumed
-
-
-def _is_confidence(class_prior: Any) -> bool:
-    if not isinstance(class_prior, str):
-        return False
-    if class_prior != "confidence":
-        raise ValueError(
-            f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an interval "
-            "of shares, or a dict from classes to shares or intervals."
-        )
-    return True
+    return replace(
+        known,
+        labels=replace(labels, totals=Totals(low[scored] * weight, high[scored] * weight)),
+        assumptions=replace(known.assumptions, class_prior=named, prior_level=level),
+    )
 
 
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
     """Return bounds of the shares that hold with the given probability."""
-    labels = known.labels
-    if known.counts is None or not known.counts.any():
+    labels, s, problem = known.labels, known.labels.weights, None
+    if known.counts is None:
+        problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
+    elif not known.counts.any():
         problem = "y has none"
-        if known.counts is None:
-            problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
+    elif s is not None and np.ptp(s[s > 0.0]) > 0.0:
+        problem = "sample_weight gives rows different weights"
+    if known.counts is None or problem:
         raise ValueError(
             f"class_prior='confidence' counts labeled rows of each class, but {problem}. Give "
-            "class_prior as an interval."
-        )
-    s = labels.weights
-    if s is not None and np.ptp(s[s > 0.0]) > 0.0:
-        raise ValueError(
-            "class_prior='confidence' counts rows, but sample_weight gives them different weights. "
-            "Give class_prior as an interval of weighted shares, or leave out sample_weight."
+            "class_prior as an interval (of weighted shares)."
         )
     n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
     n_labeled = int(known.counts.sum())
-    intervals = count_intervals(
-        n_labeled + n_unlabeled, n_labeled, [int(c) for c in known.counts], level
-    )
-    shares = np.asarray(intervals, dtype=np.float64) / n_unlabeled
-    return shares[:, 0], shares[:, 1]
+    intervals = count_intervals(n_labeled + n_unlabeled, n_labeled, known.counts.tolist(), level)
+    return intervals[:, 0] / n_unlabeled, intervals[:, 1] / n_unlabeled
 
 
 def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
@@ -96,53 +88,40 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
                 f"class_prior names the class {name!r}, but the classes in y are "
                 f"{', '.join(map(repr, names))}."
             )
-        try:
-            low, high = (share, share) if isinstance(share, Real) else share
-            pairs[names.index(name)] = float(low), float(high)
-        except (TypeError, ValueError):
+        pair = pairs[names.index(name)]
+        with suppress(TypeError, ValueError):
+            pair[:] = np.nan
+            pair[:] = share
+        low, high = pair
+        if not -SUM_TOLERANCE <= low <= high + SUM_TOLERANCE <= 1.0 + 2.0 * SUM_TOLERANCE:
             raise ValueError(
-                f"class_prior[{name!r}] = {share!r} is neither a share nor an interval (low, high)."
-            ) from None
-    low, high = pairs.T
-    if not ((pairs >= -SUM_TOLERANCE) & (pairs <= 1.0 + SUM_TOLERANCE)).all():
-        raise ValueError(
-            "class_prior leaves the range from 0 to 1. It is the share of a class among the "
-            "unlabeled rows, not a percentage or a number of rows."
-        )
-    if (low > high + SUM_TOLERANCE).any():
-        raise ValueError(
-            "class_prior has an interval whose lower end is above its upper end. Swap them. (A "
-            "tuple is an interval; shares of all classes are a list or an array.)"
-        )
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+                f"class_prior is {short_repr(share)} for class {name!r}, but has to be a share "
+                "from 0 to 1 (not a percentage), or an interval of shares: a tuple (low, high) in "
+                "ascending order."
+            )
+    pairs = pairs.clip(0.0, 1.0)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _by_class(class_prior: Any, classes: AnyArray) -> dict[Any, Any]:
     """Return the shares or intervals of a prior that does not name its classes."""
-    names, shown = classes.tolist(), ", ".join(map(str, classes))
-    n = len(names)
+    names, n = classes.tolist(), len(classes)
     try:
         given = np.asarray(class_prior, dtype=np.float64)
+        problem = f"has shape {given.shape}"
     except (TypeError, ValueError):
-        raise ValueError(
-            f"class_prior={class_prior!r} cannot be read as shares of the classes {shown}."
-        ) from None
-    is_interval = isinstance(class_prior, tuple) and given.shape == (2,)
-    if n == 2 and (is_interval or given.ndim == 0):
+        given, problem = np.empty((0, 0)), f"={short_repr(class_prior)} is no array of numbers"
+    if n == 2 and (given.ndim == 0 or (isinstance(class_prior, tuple) and given.shape == (2,))):
         return {names[1]: given.tolist()}
-    if given.shape not in ((n,), (n, 2)):
-        wanted = f"{n} shares or {n} intervals (low, high)"
-        if n == 2:
-            wanted = f"the share of class {classes[1]}, or a tuple (low, high) for it"
+    fits = given.shape in ((n,), (n, 2))
+    if fits and given.ndim == 1 and not abs(given.sum() - 1.0) <= SUM_TOLERANCE:
+        fits, problem = False, f"has shares that add up to {given.sum():.6g}"
+    if not fits:
         raise ValueError(
-            f"class_prior has shape {given.shape}, but y has {n} classes ({shown}): give {wanted}, "
-            "or a dict from classes to shares."
-        )
-    if given.ndim == 1 and not abs(given.sum() - 1.0) <= SUM_TOLERANCE:
-        raise ValueError(
-            f"class_prior has shares that add up to {given.sum():.6g}, not to 1: give the share of "
-            f"each of the classes {shown} among the unlabeled rows. (For two classes, a tuple is "
-            "an interval for the second one.)"
+            f"class_prior {problem}, but y has {n} classes ({', '.join(map(str, names))}): give a "
+            f"list of {n} shares that add up to 1 or of {n} intervals (low, high), or a dict from "
+            "classes to shares or intervals. For two classes, a number is the share of the second "
+            "one, and a tuple (low, high) is an interval for it."
         )
     if given.shape == (2,) and isinstance(class_prior, list) and given[0] < given[1]:
         low, high = class_prior
@@ -159,7 +138,7 @@ def _feasible(
 ) -> tuple[Vector, Vector]:
     """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
     smallest, largest = _possible(labels, weight)
-    for k in reversed(range(len(classes))):  # of two classes, the second is spoken of
+    for k in reversed(range(len(classes))):  # of two classes, name the second one
         if low[k] > largest[k] + SUM_TOLERANCE or high[k] < smallest[k] - SUM_TOLERANCE:
             raise ValueError(
                 f"class_prior is infeasible: the share of class {classes[k]} is to lie between "
@@ -199,7 +178,7 @@ def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) ->
     base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=1)
     totals = Totals(low * weight - base, high * weight - base)
     # Rounding errors alone are not a contradiction.
-    missed = MISSED * weight / float(omega.sum())
+    missed = SHARE_TOLERANCE * weight / float(omega.sum())
     if totals_feasibility(omega, labels.shape.at(free), totals, missed) is False:
         raise ValueError(
             "class_prior is infeasible together with label_bounds: no labels within their bounds "
@@ -207,10 +186,62 @@ def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) ->
         )
 
 
+class _AnsweredError(Exception):
+    """Raised to end the search when the question is answered."""
+
+
+def totals_feasibility(
+    weights: Vector, shape: LabelSet, totals: Totals, missed: float
+) -> bool | None:
+    """Return whether some labels of several classes have totals Σ ω q in their intervals.
+
+    The labels nearest to the middle of their sets are sought through the dual, with a multiplier λ
+    for each class. Either they meet the totals for some λ, or λ grows, and shows that no labels do:
+    totals are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together. What
+    misses them by the share `missed` of Σ ω counts as meeting them. None if it cannot be told.
+    """
+    n_classes = len(totals.low)
+    whole = float(weights.sum())
+    low, high = totals.low / whole, totals.high / whole
+    omega = weights / whole
+    middle = shape.project(np.full((n_classes, len(weights)), 0.5))
+    answer: bool | None = None
+
+    def negative_dual(both: Vector) -> tuple[float, Vector]:
+        nonlocal answer
+        above, below = both.reshape(2, n_classes)
+        multiplier = above - below
+        q = shape.project(middle - multiplier[:, None])
+        total = q @ omega
+        if np.abs(total - np.clip(total, low, high)).sum() <= missed:
+            answer = True
+            raise _AnsweredError
+        terms = float(above @ high - below @ low)
+        bound = terms + float(omega @ shape.support(np.broadcast_to(multiplier[:, None], q.shape)))
+        if bound < -missed * float(np.abs(multiplier).max()):
+            answer = False
+            raise _AnsweredError
+        square = float(omega @ ((q - middle) ** 2).sum(axis=0))
+        value = 0.5 * square + float(multiplier @ total) - terms
+        return -value, np.concatenate([high - total, total - low])
+
+    start = np.zeros(2 * n_classes)
+    with suppress(_AnsweredError):
+        optimize.minimize(
+            negative_dual,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * len(start),
+            options={"maxiter": MAX_FEASIBILITY_STEPS, "ftol": 0.0, "gtol": 0.0},
+        )
+    return answer
+
+
 # A total whose tail equals its bound to within rounding is kept: that can only widen an interval.
-TIE = 1e-9
-# How many terms of a tail are added up at once, and when the rest is beneath notice.
-CHUNK = 2048
+TIE_TOLERANCE = 1e-9
+# How many terms of a tail are summed at once, and the relative size of terms that are left out.
+TERMS_AT_ONCE = 2048
 NEGLIGIBLE = 1e-20
 
 
@@ -259,7 +290,7 @@ def _largest_count(n_unlabeled: int, x: int, others: int, bound: float) -> int:
     """Return the largest number of unlabeled positives for which P(X <= x) exceeds `bound`."""
 
     def is_rejected(count: int) -> bool:
-        return _at_most(x, others, count, n_unlabeled - count) <= bound * (1.0 - TIE)
+        return _at_most(x, others, count, n_unlabeled - count) <= bound * (1.0 - TIE_TOLERANCE)
 
     # The more positives there are, the less likely are few of them among the labeled rows. None
     # beyond those x is never rejected: the probability is one.
@@ -277,7 +308,7 @@ def _at_most(x: int, others: int, count: int, rest: int) -> float:
     return 1.0 / (1.0 + above / (1.0 + below))
 
 
-@np.errstate(over="ignore", under="ignore")  # beside a sum of infinity, the other one is nothing
+@np.errstate(over="ignore", under="ignore")  # beside an infinite sum, the other one does not matter
 def _sum_of_terms(a: int, b: int, c: int, d: int) -> float:
     """Return the probability of tables with smaller a and b, relative to that of this one.
 
@@ -285,8 +316,8 @@ def _sum_of_terms(a: int, b: int, c: int, d: int) -> float:
     product of (a - i)(b - i) / ((c + i + 1)(d + i + 1)) over i < j. These factors fall with i.
     """
     total, last = 0.0, 1.0
-    for start in range(0, min(a, b), CHUNK):
-        i = np.arange(start, min(start + CHUNK, a, b), dtype=np.float64)
+    for start in range(0, min(a, b), TERMS_AT_ONCE):
+        i = np.arange(start, min(start + TERMS_AT_ONCE, a, b), dtype=np.float64)
         terms = last * np.cumprod((a - i) / (c + i + 1.0) * ((b - i) / (d + i + 1.0)))
         total += float(terms.sum())
         last = float(terms[-1])

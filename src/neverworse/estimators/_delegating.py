@@ -1,9 +1,9 @@
-"""What classifiers share that pass their rows on to another one, and predict through it."""
+"""Base classes of classifiers that fit another one, and predict through it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -58,24 +58,15 @@ class LabeledRows:
         if not self.unlabeled.any():
             return self
         chosen = np.flatnonzero(~self.unlabeled)
-        return LabeledRows(
-            _safe_indexing(self.X, chosen),
-            self.classes,
-            self.codes[chosen],
-            self.unlabeled[chosen],
-            None if self.weights is None else self.weights[chosen],
-        )
+        X = _safe_indexing(self.X, chosen)
+        weights = None if self.weights is None else self.weights[chosen]
+        return LabeledRows(X, self.classes, self.codes[chosen], self.unlabeled[chosen], weights)
 
     def fit(self, estimator: Any) -> Any:
         """Return a copy of the estimator, fitted to all rows with the labels that they have."""
         weights = {} if self.weights is None else {"sample_weight": self.weights}
         labels = self.classes[self.codes]
         return with_null_markers(estimator).fit(self.X, labels, **weights)
-
-
-def _if_it_can(method: str) -> Callable[[Any], bool]:
-    """Return a check for `available_if`: whether the other estimator has the method."""
-    return lambda self: self._can(method)
 
 
 class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
@@ -107,7 +98,7 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
         """
         return self._fitted().predict(X)
 
-    @available_if(_if_it_can("decision_function"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self._can("decision_function"))  # type: ignore[untyped-decorator]
     @explains_conversion
     def decision_function(self, X: Any) -> Vector:
         """Return the decision function of the fitted estimator, if it has one.
@@ -122,7 +113,7 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
         """
         return self._fitted().decision_function(X)
 
-    @available_if(_if_it_can("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self._can("predict_proba"))  # type: ignore[untyped-decorator]
     @explains_conversion
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities of the fitted estimator, if it has them.
@@ -207,8 +198,8 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
         if not takes:
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} does not take it in fit. "
-                "Leave it out, or choose an estimator that does. (A pipeline or a search does if "
-                "metadata routing of scikit-learn is enabled and one of its steps requests it.)"
+                "Leave it out, or have it routed to a step that requests it, with scikit-learn's "
+                "metadata routing."
             )
     return checked_weights(sample_weight, _num_samples(X))
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,17 +22,9 @@ from neverworse.rows import ChunkedRows, Rows
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What predictions need of a fitted model; the rest may be as long as the training rows.
-_NEEDED = (
-    "coef_",
-    "intercept_",
-    "classes_",
-    "n_features_in_",
-    "dual_coef_",
-    "landmarks_",
-    "gamma_",
-)
-_ARGUMENTS = "X, y, sample_weight, bounds or a parameter"
-# How NumPy and Python begin to say that something is not a number, or that rows differ in length.
+_NEEDED = {"coef_", "intercept_", "classes_", "n_features_in_"}
+_NEEDED |= {"dual_coef_", "landmarks_", "gamma_"}  # with a kernel
+# Beginnings of messages about values that are not numbers, or rows that differ in length.
 _NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 # Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
 # range of floating point numbers.
@@ -41,40 +33,37 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
 
 @dataclass(frozen=True)
 class FitInput:
-    """What `fit` was given, checked as far as this is possible without looking at the labels."""
+    """Arguments of `fit`, checked as far as possible without looking at the labels."""
 
     rows: Rows
     y: Any
     weights: Vector | None = None
     bounds: Any = None
-    observer: Observer | None = None  # told about the progress
+    observer: Observer | None = None  # is told about the progress
 
 
 def explains_conversion(method: Method) -> Method:
-    """Let a method say what is wrong where NumPy or Python cannot turn something into floats."""
+    """Add the fix to errors of NumPy and Python about values that are not numbers."""
 
     @wraps(method)
     def explained(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
-        except OverflowError:
-            raise ValueError(
-                f"{_ARGUMENTS} has an integer that is too large for a floating point number "
-                "(beyond 1.8e308). Rescale it, or turn labels into strings."
-            ) from None
-        except (ValueError, TypeError) as error:
-            if not str(error).startswith(_NOT_NUMBERS):
+        except (OverflowError, TypeError, ValueError) as error:
+            is_overflow = isinstance(error, OverflowError)
+            if not is_overflow and not str(error).startswith(_NOT_NUMBERS):
                 raise
-            raise type(error)(
-                f"{_ARGUMENTS} is not an array of numbers: {str(error).rstrip('.')}. Encode text "
-                "as numbers, and give all rows the same columns."
+            raise (ValueError if is_overflow else type(error))(
+                "X, y, sample_weight, bounds or a parameter is not an array of numbers: "
+                f"{str(error).rstrip('.')}. Encode text as numbers, give all rows the same "
+                "columns, and rescale integers that are too large for a floating point number."
             ) from None
 
     return explained  # type: ignore[return-value]
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
-    """Return weights as an array of shape (n_rows,): not negative, and none beyond use."""
+    """Return weights as an array of shape (n_rows,): zero, or positive within limits."""
     weights: Vector = _check_sample_weight(
         sample_weight, np.broadcast_to(0.0, (n_rows, 1)), dtype=np.float64, ensure_non_negative=True
     )
@@ -83,8 +72,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
         row = int(unusable.argmax())
         raise ValueError(
             f"sample_weight is {weights[row]:.3g} in row {row}, but positive weights have to lie "
-            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. Rescale the weights, or set "
-            "negligible ones to zero."
+            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. Rescale them, or use zeros."
         )
     return weights
 
@@ -119,19 +107,16 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
         from neverworse.rows import DaskRows
 
         rows = DaskRows(X)
-    if reset:
-        if not (rows.n_rows and rows.n_columns):
-            raise ValueError(
-                f"Found array with {rows.n_rows} sample(s) and {rows.n_columns} feature(s) (shape="
-                f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by "
-                f"{type(model).__name__}."
-            )
-        model.n_features_in_ = rows.n_columns
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-        if rows.column_names is not None:
-            model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
-    check_columns(model, rows.n_columns, rows.column_names)
+    if not reset:
+        check_columns(model, rows.n_columns, rows.column_names)
+        return rows
+    if not (rows.n_rows and rows.n_columns):
+        shape = f"({rows.n_rows}, {rows.n_columns})"
+        raise ValueError(f"Found array with shape={shape} while a minimum of 1 is required.")
+    forget_fit(model)
+    model.n_features_in_ = rows.n_columns
+    if rows.column_names is not None:
+        model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
     return rows
 
 
@@ -144,22 +129,22 @@ def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
         )
     known = getattr(model, "feature_names_in_", None)
     if known is not None and names is not None and list(known) != list(names):
-        wrong = next(pair for pair in zip(known, names, strict=True) if pair[0] != pair[1])
+        expected, found = next(pair for pair in zip(known, names, strict=True) if len({*pair}) > 1)
         raise ValueError(
             "The feature names should match those that were passed during fit: where "
-            f"{wrong[0]!r} is expected, X has {wrong[1]!r}."
+            f"{expected!r} is expected, X has {found!r}."
         )
 
 
 def copy_input_checks(fitted: Any, model: Any) -> None:
-    """Let a model expect the same columns as a fitted one."""
+    """Copy the number and names of the columns from a fitted model."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(model, name, getattr(fitted, name))
 
 
 def forget_fit(estimator: Any) -> None:
-    """Remove what a fit has set, as scikit-learn's `check_is_fitted` sees it."""
+    """Remove the fitted attributes, those that end with an underscore."""
     for name in list(vars(estimator)):
         if name.endswith("_") and not name.startswith("__"):
             delattr(estimator, name)
@@ -192,15 +177,16 @@ def explain_not_finite(rows: ChunkedRows) -> None:
 def observed_fit(
     estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
 ) -> Iterator[Observer | None]:
-    """Announce a fit to the callbacks of the estimator; yield what the solver reports to.
+    """Report a fit to the callbacks of the estimator; yield an observer for the solver.
 
     Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
     to stop ends the solver early, and what it has found so far is certified.
     """
+    data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context = None
     if getattr(estimator, "_skl_callbacks", None):
         context = estimator._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+        context.call_on_fit_task_begin(**data)
 
     def observe(progress: Progress) -> bool:
         if verbose:
@@ -208,19 +194,17 @@ def observed_fit(
         if context is None:
             return False
         task = context.subcontext(task_name=progress.stage)
-        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
-        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=metadata))
+        task.call_on_fit_task_begin(**data)
+        return bool(task.call_on_fit_task_end(**data))
 
     yield observe if verbose or context is not None else None
     if context is not None:
-        context.call_on_fit_task_end(
-            estimator=estimator, X=X, y=y, metadata=metadata, reconstruction_attributes={}
-        )
+        context.call_on_fit_task_end(**data, reconstruction_attributes={})
 
 
 @contextmanager
 def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
-    """Say what is wrong with X where sums over its rows are found not to be finite."""
+    """Explain what is wrong with X if sums over its rows are not finite."""
     try:
         yield
     except NonFiniteError:
@@ -245,7 +229,11 @@ def lazy_on_dask(method: Method) -> Method:
             return method(self, X)
         from neverworse.rows import map_rows
 
-        function = _Predict(self, method.__name__)
+        model = copy.copy(self)
+        for name in list(vars(model)):
+            if name.endswith("_") and name not in _NEEDED:
+                delattr(model, name)
+        function = partial(_predict_chunk, model, method.__name__)
         like = function(np.zeros((1, self.n_features_in_)))
         predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")
         check_columns(self, X.shape[1], list(X.columns) if hasattr(X, "columns") else None)
@@ -254,17 +242,7 @@ def lazy_on_dask(method: Method) -> Method:
     return predict  # type: ignore[return-value]
 
 
-class _Predict:
-    """A method of a fitted model, with no more of the model than it needs."""
-
-    def __init__(self, model: Any, method: str) -> None:
-        self._model = copy.copy(model)
-        for name in list(vars(self._model)):
-            if name.endswith("_") and name not in _NEEDED:
-                delattr(self._model, name)
-        self._method = method
-
-    def __call__(self, X: Any) -> AnyArray:
-        if not X.shape[0]:  # an empty chunk is not a mistake
-            return self(np.zeros((1, self._model.n_features_in_)))[:0]
-        return getattr(self._model, self._method)(X)
+def _predict_chunk(model: Any, method: str, X: Any) -> AnyArray:
+    if not X.shape[0]:  # an empty chunk is not a mistake
+        return _predict_chunk(model, method, np.zeros((1, model.n_features_in_)))[:0]
+    return getattr(model, method)(X)

@@ -26,24 +26,24 @@ from neverworse._typing import Indices, Matrix
 from neverworse.projection import Labels, Start, Weights
 from neverworse.rows import TrapezoidRows
 
-MOST_ROUNDS = 25
+MAX_ROUNDS = 25
 
 
 def start_of_projection(
-    rows: TrapezoidRows | None,
+    rows: TrapezoidRows,
     labels: Labels,
     supervised: Weights,
     alpha: float,
     fit_intercept: bool,
 ) -> Start | None:
-    """Return what should be the solution of a projection, but for rounding errors.
+    """Return the solution of a projection up to rounding errors, or None.
 
-    `rows` are the features L of all rows, if they are such, `supervised` is of these features, and
-    `alpha` is the penalty inside the constraint set. None if there are fewer features than rows, if
-    labels are more than a number in a range each, or if all are known; and where rounds do not end,
+    `rows` are the features L of all rows, `supervised` are weights of these features, and `alpha`
+    is the penalty inside the constraint set. There is no start with fewer features than rows, with
+    several classes, with restricted totals, or with no unlabeled row; nor if the rounds do not end,
     or rounding errors are too large.
     """
-    if rows is None or not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
+    if not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
         return None
     if len(labels.target) > 1 or labels.totals is not None or not labels.unlabeled.any():
         return None
@@ -58,7 +58,7 @@ def start_of_projection(
     size = float(half @ half) or 1.0
     inverse = _Inverse(lower)
     at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         known = ~unlabeled | at_low | at_high
         at = np.flatnonzero(known)
         matrix = inverse.at(at)
@@ -93,7 +93,7 @@ def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
 
 
 class _Inverse:
-    """The inverse of LL', computed for the rows that are asked for."""
+    """Blocks of the inverse of LL', computed when they are needed."""
 
     def __init__(self, lower: Matrix) -> None:
         self._lower = lower

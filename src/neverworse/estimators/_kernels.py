@@ -17,7 +17,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 from sklearn import config_context
@@ -27,20 +26,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix
-from neverworse.estimators._kernel_start import start_of_projection
-from neverworse.projection import EPS, LARGEST_GRAM, Labels, Start, TrainingRows, Weights
+from neverworse.projection import EPS, LARGEST_GRAM, Labels, TrainingRows, Weights
 from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
 
 # What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
 GAMMAS = np.logspace(-2, 2, 9)
-MEASURED = 500  # rows whose distances give that unit
+MAX_MEASURED_ROWS = 500  # at most this many rows give the mean distance
 # Asymmetry and negative eigenvalues of a kernel matrix up to this share of its largest element (or
 # of its largest eigenvalue) are rounding errors.
-ROUNDING = 1e-8
-# What landmarks leave of the kernel of another one, relative to the largest, if it adds nothing.
-NOTHING = 1e-13
-FAR = 100.0  # gamma ||x||² from which on squared distances are sums of squared differences
-INACCURATE = 1e-6  # rounding errors of predictions beyond which people are told
+MATRIX_TOLERANCE = 1e-8
+RANK_TOLERANCE = 1e-13  # for pivots of the kernel matrix, relative to its largest element
+# Up to this gamma ||x||², squared distances are computed as ||x||² - 2 x·y + ||y||².
+LARGEST_EXPANDED = 100.0
+LARGEST_PREDICTION_ERROR = 1e-6  # a warning is given if rounding errors may be larger
 
 KERNEL_CONSTRAINTS: dict[str, list[Any] | str] = {
     "kernel": [StrOptions({"linear", "rbf", "laplacian", "poly", "precomputed"}), callable],
@@ -58,16 +56,14 @@ class Kernel:
 
     metric: Any  # scikit-learn's name, or a callable
     settings: dict[str, Any]  # of scikit-learn's function
-    landmarks: AnyArray  # rows; or the columns that they are, of a matrix computed beforehand
+    landmarks: AnyArray  # rows; for a precomputed kernel, their indices among its columns
 
     def __call__(self, block: Matrix) -> Matrix:
         if self.metric == "precomputed":
             return block[:, self.landmarks]
-        if not len(block):  # an empty chunk is not a mistake
-            return np.empty((0, len(self.landmarks)))
         if self.is_far:  # ||x||² - 2 x·y + ||y||² would cancel
             return np.exp(-self.settings["gamma"] * cdist(block, self.landmarks, "sqeuclidean"))
-        # What is not finite shows in sums, with words that say where it is.
+        # Values that are not finite are found in the sums over rows, and reported by row.
         with config_context(assume_finite=True), np.errstate(over="ignore", invalid="ignore"):
             values: Matrix = pairwise_kernels(
                 block, self.landmarks, metric=self.metric, filter_params=True, **self.settings
@@ -79,26 +75,21 @@ class Kernel:
         if self.metric != "rbf":
             return False
         squares = np.einsum("ij,ij->i", self.landmarks, self.landmarks)
-        return bool(self.settings["gamma"] * float(squares.max(initial=0.0)) > FAR)
+        return bool(self.settings["gamma"] * float(squares.max(initial=0.0)) > LARGEST_EXPANDED)
 
 
 class LinearSpace:
     """The features are the columns of X."""
 
-    gamma: ClassVar[float | None] = None
-    one_unit: ClassVar[bool] = False  # whether lengths of columns can be compared
-
-    def interpolates(self, training: TrainingRows) -> bool:  # noqa: ARG002
-        return False
+    gamma: float | None = None
+    one_unit: ClassVar[bool] = False  # whether all features have the same unit
+    of_landmarks: TrapezoidRows | None = None  # features of all rows, if these are the landmarks
 
     def training(self, training: TrainingRows) -> TrainingRows:
         return training
 
     def points(self, points: Any) -> Any:
         return points
-
-    def start(self, *problem: Any) -> Start | None:  # noqa: ARG002
-        return None
 
     def store(self, model: Any, weights: Weights) -> None:
         model._set_weights(weights)
@@ -115,17 +106,15 @@ class FeatureSpace(LinearSpace):
     kernel: Kernel
     lower: Matrix  # (n_landmarks, n_landmarks): L
     exact: bool  # whether all rows are landmarks
-    gamma: float | None = None  # type: ignore[misc]
-    of_landmarks: TrapezoidRows | None = None  # features of all that were to be landmarks
+    gamma: float | None = None
+    of_landmarks: TrapezoidRows | None = None
 
     def training(self, training: TrainingRows) -> TrainingRows:
         """Return the same rows in these features."""
-        return TrainingRows(self._rows(training.rows), training.labels)
-
-    def _rows(self, rows: Rows) -> Rows:
-        if self.of_landmarks is not None and self.of_landmarks.n_rows == rows.n_rows:
-            return self.of_landmarks
-        return with_features(rows, self._map, keep=True)
+        rows: Rows | None = self.of_landmarks
+        if rows is None or rows.n_rows != training.rows.n_rows:
+            rows = with_features(training.rows, self._map, keep=True)
+        return TrainingRows(rows, training.labels)
 
     @property
     def _map(self) -> FeatureMap:
@@ -135,16 +124,13 @@ class FeatureSpace(LinearSpace):
         """Return the features of points of a distance."""
         return points if isinstance(points, str) else self._map(points)
 
-    def start(self, *problem: Any) -> Start | None:
-        return start_of_projection(self.of_landmarks, *problem)
-
     def store(self, model: Any, weights: Weights) -> None:
         """Give a model the weights of these features, as weights of the kernel's columns."""
         model.landmarks_, model.gamma_ = self.kernel.landmarks, self.gamma
         dual = self._map.coef_of_values(weights.coef)
         largest = float(np.einsum("ij,ij->i", self.lower, self.lower).max())  # of the kernel
         error = EPS * largest * float(np.abs(dual).sum(axis=1).max())
-        if error > INACCURATE:
+        if error > LARGEST_PREDICTION_ERROR:
             warnings.warn(
                 f"Predictions may be off by {error:.0e}: the kernel hardly tells some rows apart, "
                 f"which get very different scores. Raise alpha, or gamma ({self.gamma}).",
@@ -152,10 +138,6 @@ class FeatureSpace(LinearSpace):
                 stacklevel=2,
             )
         model._set_weights(Weights(dual, weights.intercept))
-
-    def interpolates(self, training: TrainingRows) -> bool:
-        """Whether there is a feature for every row (but for the intercept)."""
-        return len(self.lower) >= training.rows.n_rows - 1
 
     def words(self) -> str:
         """Return what the features are, for a certificate."""
@@ -170,14 +152,12 @@ def kernel_of(model: Any) -> FeatureMap | None:
     """Return the kernel between rows and the landmarks of a fitted model; None if it is linear."""
     if model.kernel == "linear":
         return None
-    kernel = Kernel(model.kernel, _settings(model, model.gamma_), model.landmarks_)
-    return FeatureMap(kernel, len(model.landmarks_))
+    return FeatureMap(_kernel(model, model.gamma_, model.landmarks_), len(model.landmarks_))
 
 
-def _settings(model: Any, gamma: float | None) -> dict[str, Any]:
-    if not isinstance(model.kernel, str):
-        return {}
-    return {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+def _kernel(model: Any, gamma: float | None, landmarks: AnyArray) -> Kernel:
+    settings = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+    return Kernel(model.kernel, {} if callable(model.kernel) else settings, landmarks)
 
 
 def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Iterator[Any]:
@@ -191,13 +171,12 @@ def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Ite
         return
     labels = training.labels
     known = np.flatnonzero(labels.weights_where(~labels.unlabeled) > 0.0)
+    if landmarks is None:
+        landmarks = _choose_landmarks(model, known, "labeled")
     rows, target, weights = training.labeled()
-    if model.n_components is None:  # rows without a weight would not be few
-        check_landmarks(model, len(known), "labeled")
+    if model.n_components is None:  # leave out rows without a weight, so that these are few
         rows, target = training.rows.some(known), labels.target[:, known]
         weights = None if labels.weights is None else labels.weights[known]
-    if landmarks is None:
-        landmarks = drawn(model, known)
     inside = TrainingRows(rows, Labels(target, np.zeros(target.shape[1]), weights))
     at = training.rows.take(landmarks)
     for gamma in _gammas(model, at):
@@ -205,8 +184,14 @@ def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Ite
         yield space, space.training(inside)
 
 
-def drawn(model: Any, indices: Indices) -> Indices:
+def _choose_landmarks(model: Any, indices: Indices, which: str) -> Indices:
     """Return landmarks among rows: all of them, or `n_components` at random."""
+    if model.n_components is None and len(indices) > LARGEST_GRAM:
+        raise ValueError(
+            f"kernel={model.kernel!r} needs an (n_rows, n_rows) matrix of {len(indices):,} {which} "
+            f"rows, but the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500, for "
+            "Nyström's approximation with that many rows as landmarks."
+        )
     if model.n_components is None or model.n_components >= len(indices):
         return indices
     random = check_random_state(model.random_state)
@@ -216,7 +201,7 @@ def drawn(model: Any, indices: Indices) -> Indices:
 def space_of_all(
     model: Any, training: TrainingRows, gamma: float | None, landmarks: Indices | None
 ) -> LinearSpace:
-    """Return the space of functions of all rows; of a given gamma, where that has a meaning."""
+    """Return the space of functions of all rows, for a given gamma if the kernel has one."""
     if landmarks is None:
         return LinearSpace()
     return feature_space(model, training.rows.take(landmarks), landmarks, gamma)
@@ -229,39 +214,20 @@ def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
     used = np.arange(len(labels.width))
     if labels.weights is not None:
         used = np.flatnonzero(labels.weights > 0.0)
-    if model.n_components is None:
-        check_landmarks(model, len(used), "labeled and unlabeled")
-    elif model.n_components > len(used):
-        warnings.warn(
-            f"n_components={model.n_components} is more than the {len(used)} rows: all of them are "
-            "landmarks, and the fit is exact.",
-            stacklevel=2,
-        )
-    return drawn(model, used)
-
-
-def check_landmarks(model: Any, n: int, which: str) -> None:
-    """Refuse an (n_rows, n_rows) matrix that is too large."""
-    if n > LARGEST_GRAM:
-        raise ValueError(
-            f"kernel={model.kernel!r} needs an (n_rows, n_rows) matrix of {n:,} {which} rows, but "
-            f"the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500, for Nyström's "
-            "approximation with that many rows as landmarks."
-        )
+    return _choose_landmarks(model, used, "labeled and unlabeled")
 
 
 def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | None) -> FeatureSpace:
-    """Return the features of the kernel at these landmarks, those left out that add nothing.
+    """Return the features of the kernel at these landmarks, without linearly dependent ones.
 
     `at` are the rows that are landmarks, and `landmarks` their indices among all rows.
     """
     points = landmarks if model.kernel == "precomputed" else at
-    settings = _settings(model, gamma)
-    matrix = Kernel(model.kernel, settings, points)(at)
+    matrix = _kernel(model, gamma, points)(at)
     _check(matrix, given=model.kernel == "precomputed" or callable(model.kernel))
     factor, order = _pivoted_cholesky(matrix)
     rank = factor.shape[1]
-    kernel = Kernel(model.kernel, settings, points[order[:rank]])
+    kernel = _kernel(model, gamma, points[order[:rank]])
     exact = model.n_components is None
     of_landmarks = TrapezoidRows(factor, order) if exact and matrix.any() else None
     return FeatureSpace(kernel, factor[:rank], exact, gamma, of_landmarks)
@@ -273,14 +239,18 @@ def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
     The first rows of L, in that order, are a triangle, and all others are combinations of them.
     """
     diagonal = float(np.diag(matrix).max(initial=0.0))
-    lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=NOTHING * diagonal)
+    lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=RANK_TOLERANCE * diagonal)
     order, factor = pivots - 1, np.tril(lower)
     if rank < len(matrix):
-        left = matrix[np.ix_(order[rank:], order[rank:])] - factor[rank:, :rank] @ (
-            factor[rank:, :rank].T
-        )
-        if _largest(left) > ROUNDING * _largest(matrix):
-            _raise_indefinite(matrix)
+        others, rest = factor[rank:, :rank], order[rank:]
+        left = matrix[np.ix_(rest, rest)] - others @ others.T
+        if _largest(left) > MATRIX_TOLERANCE * _largest(matrix):
+            raise ValueError(
+                "The kernel matrix has negative eigenvalues: it is not a matrix of inner products, "
+                "and squared norms would be negative. Use a positive semi-definite kernel, or set "
+                "negative eigenvalues to zero: values, V = np.linalg.eigh(K); "
+                "K = (V * values.clip(0)) @ V.T."
+            )
     if not rank:  # the kernel is zero everywhere
         return np.eye(len(matrix), 1), order
     return factor[:, :rank], order
@@ -295,7 +265,7 @@ def _check(matrix: Matrix, given: bool) -> None:
             "columns, for example with sklearn.preprocessing.StandardScaler. With kernel='poly', "
             "use a whole degree: other powers of negative numbers do not exist."
         )
-    if given and _largest(difference := matrix - matrix.T) > ROUNDING * largest:
+    if given and _largest(difference := matrix - matrix.T) > MATRIX_TOLERANCE * largest:
         i, j = np.unravel_index(difference.argmax(), matrix.shape)
         raise ValueError(
             f"The kernel matrix is not symmetric: rows {i} and {j} have {matrix[i, j]:.6g} and "
@@ -308,18 +278,8 @@ def _largest(matrix: Matrix) -> float:
     return max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
 
 
-def _raise_indefinite(matrix: Matrix) -> None:
-    values = linalg.eigvalsh(matrix)
-    raise ValueError(
-        f"The kernel matrix has negative eigenvalues, down to {values[0]:.4g} (the largest is "
-        f"{values[-1]:.4g}): it is not a matrix of inner products, and squared norms would be "
-        "negative. Use a positive semi-definite kernel, or set negative eigenvalues to zero: "
-        "values, V = np.linalg.eigh(K); K = (V * values.clip(0)) @ V.T."
-    )
-
-
 def _gammas(model: Any, at: Matrix) -> list[float | None]:
-    """Return what gamma may be."""
+    """Return the candidates for gamma."""
     if not isinstance(model.kernel, str) or model.kernel == "precomputed":
         if model.gamma is not None:
             raise ValueError(
@@ -330,7 +290,7 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
         return [1.0 / at.shape[1]]
     if model.gamma != "loo":
         return [float(model.gamma)]
-    few = at if len(at) <= MEASURED else at[np.linspace(0, len(at) - 1, MEASURED).astype(int)]
+    few = at[np.linspace(0, len(at) - 1, min(len(at), MAX_MEASURED_ROWS)).astype(int)]
     if model.kernel == "poly":
         sizes = np.einsum("ij,ij->i", few, few)
     else:
@@ -353,14 +313,6 @@ class KernelModel:
     n_components: int | None = None
     random_state: Any = None
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "coef_" and "dual_coef_" in vars(self):
-            raise AttributeError(
-                f"A {type(self).__name__} with kernel={self.kernel!r} has no coef_: it is not "
-                "linear in X. Its scores are k(x, landmarks_) @ dual_coef_.T + intercept_."
-            )
-        return object.__getattribute__(self, name)  # once more, for its own words
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -371,12 +323,13 @@ def kernel_transformers(model: Any) -> list[Any]:
     """Return scikit-learn's transformers from rows to their kernel with a model's landmarks."""
     from sklearn.preprocessing import FunctionTransformer
 
-    at, kernel = model.landmarks_, _settings(model, model.gamma_)
-    if Kernel(model.kernel, kernel, at).is_far:
+    at = model.landmarks_
+    kernel = _kernel(model, model.gamma_, at)
+    if kernel.is_far:
         unit = np.full(at.shape[1], model.gamma_)
         distances = FunctionTransformer(
             cdist, kw_args={"XB": at, "metric": "sqeuclidean", "w": unit}
         )
         return [distances.fit(at), FunctionTransformer(np.negative), FunctionTransformer(np.exp)]
     settings = {"Y": at, "metric": model.kernel, "filter_params": True}
-    return [FunctionTransformer(pairwise_kernels, kw_args=settings | kernel).fit(at)]
+    return [FunctionTransformer(pairwise_kernels, kw_args=settings | kernel.settings).fit(at)]

@@ -1,68 +1,80 @@
-"""From y, weights and bounds to what is known about every label."""
+"""What is known about the label of every row, from y, weights and bounds.
+
+Targets of a regression are treated like the score of a single class, with a range of their own.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
+from reprlib import repr as short_repr
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInput
-from neverworse.estimators._labels import split_labels
-from neverworse.projection import Assumptions, Box, Labels, LabelSet, Simplex, Task, Totals
+from neverworse.estimators._labels import split_labels, split_targets
+from neverworse.projection import Assumptions, Box, Labels, Simplex
 
-# The square of what is narrower leaves too little room for what is computed from it.
-NARROWEST = 1e-100
-# What bounds may contradict each other by, for rounding errors of those who computed them. Bounds
-# that leave any room are never taken for equal ones.
-SAME = 1e-12
-MOST_FEASIBILITY_STEPS = 500
+SMALLEST_WIDTH = 1e-100  # the squares of narrower bounds underflow
+LARGEST_TARGET = 1e100  # the squares of larger targets overflow
+UNBOUNDED = (-LARGEST_TARGET, LARGEST_TARGET)
+# By how much bounds of classes may contradict each other: rounding errors of whoever computed them.
+# Bounds that leave any room are never taken for equal ones.
+TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class KnownLabels:
-    """Labels of a classification, as the projection needs them."""
+    """Labels of rows in the terms of the projection, and what is assumed about the unknown ones."""
 
-    classes: AnyArray  # (n_classes,)
-    labels: Labels  # with one number per row for two classes, one for each class otherwise
-    n_bounded: int = 0  # unlabeled rows whose label is restricted by bounds
+    labels: Labels  # one number per row for two classes or a target, else one for each class
+    assumptions: Assumptions
+    classes: AnyArray  # (n_classes,); empty for a regression
     # (n_classes,): labeled rows (of positive weight) of each class; None if some labels are soft
     counts: AnyArray | None = None
-    # (n_classes,): what weights of labeled rows were multiplied by, see `class_weights`
+    # (n_classes,): factors of the weights of labeled rows, see `class_weights`
     factors: Vector | None = None
-
-    @property
-    def assumptions(self) -> Assumptions:
-        """What is assumed about the labels if nothing is known about their totals."""
-        task: Task = "multiclass" if self.labels.shape.is_coupled else "binary"
-        return Assumptions(task=task, n_bounded=self.n_bounded)
+    upper: Vector | None = None  # (n_rows,): largest possible targets of a regression
 
 
 def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) -> KnownLabels:
-    """Check y, weights and bounds; parameters are those of the classifiers."""
+    """Check y, weights and bounds of a classification; parameters are those of the classifiers."""
     classes, target, unlabeled = split_labels(given.y, missing_label)
     check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
     check_weights(classes, target, unlabeled, given.weights)
-    codes = target.astype(np.intp)
-    factors = class_weights(class_weight, classes, codes[~unlabeled], given.weights, unlabeled)
-    weights = given.weights
+    codes, weights = target.astype(np.intp), given.weights
+    factors = class_weights(class_weight, classes, codes[~unlabeled], weights, unlabeled)
     if factors is not None:
         of_rows = np.where(unlabeled, 1.0, factors[codes])
         weights = of_rows if weights is None else weights * of_rows
-    known = coded_labels(classes, codes, unlabeled, weights, given.bounds)
-    return replace(known, factors=factors)
+    return replace(coded_labels(classes, codes, unlabeled, weights, given.bounds), factors=factors)
+
+
+def check_weights(
+    classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
+) -> None:
+    """Check that labeled rows of every class have a positive weight."""
+    if weights is None:
+        return
+    n_present = len(np.unique(target[~unlabeled & (weights > 0.0)]))
+    if n_present < len(classes):
+        present = "one class" if n_present == 1 else f"{n_present} classes"
+        raise ValueError(
+            f"sample_weight is positive for labeled rows of {present} only, of {len(classes)}. "
+            "Give some labeled rows of every class a positive weight."
+        )
 
 
 def class_weights(
     class_weight: Any, classes: AnyArray, known: Indices, weights: Vector | None, unlabeled: Mask
 ) -> Vector | None:
-    """Return what the weight of a labeled row is multiplied by, for each class.
+    """Return the factor of each class, by which weights of labeled rows are multiplied.
 
     `known` are the positions of the classes of the labeled rows.
     """
@@ -89,183 +101,207 @@ def coded_labels(
     """Check the bounds of labels that are given as positions of classes, zero if unlabeled."""
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
-    several = len(classes) > 2
-    hard = np.arange(len(classes))[:, None] == codes if several else codes[None]
-    target: Matrix = np.where(unlabeled, 0.0, hard)
-    lower, upper = _bounds(bounds, classes, codes, unlabeled)
-    if lower is None or upper is None:
-        shape, width = Simplex() if several else Box(), unlabeled.astype(np.float64)
-        return KnownLabels(classes, Labels(target, width, weights, shape), 0, counts)
-    if not several:  # the second class says it all
-        lower, upper = lower[1:], upper[1:]
-    room = _left(lower)[0] if several else upper[0] - lower[0]
-    width = np.where(unlabeled & (upper > lower).any(axis=0) & (room > 0.0), room, 0.0)
-    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
-    free, soft = width > 0.0, unlabeled & (width == 0.0)
-    target = np.where(unlabeled, lower, target)
-    caps = np.ones_like(target)
-    if several:
-        target[:, soft] += (room / len(classes))[soft]  # rounding errors of bounds that are equal
-        caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
-    shape = Simplex(caps if (caps < 1.0).any() else None) if several else Box()
-    n_bounded = int(np.sum(free & ((width < 1.0) | (caps < 1.0).any(axis=0))))
-    labels = Labels(target, width, weights, shape)
-    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)
+    # Two classes are described by the share of the second one.
+    several, scored = len(classes) > 2, slice(None) if len(classes) > 2 else slice(1, 2)
+    indicators = (np.arange(len(classes))[:, None] == codes) & ~unlabeled
+    target: Matrix = indicators[scored].astype(np.float64)
+    width, is_soft, is_bounded, caps = unlabeled.astype(np.float64), False, 0, None
+    if bounds is not None:
+        lower, upper = _class_bounds(bounds, classes, indicators, unlabeled)
+        room = _remainder(lower)[0] if several else upper[1] - lower[1]
+        free = unlabeled & (upper > lower).any(axis=0) & (room > 0.0)
+        soft = unlabeled & ~free
+        width = np.where(free, room, 0.0)
+        _refuse_narrow("label_bounds", width)
+        target = np.where(unlabeled, lower[scored], target)
+        caps = np.ones_like(target)
+        if several:
+            target[:, soft] += (room / len(classes))[soft]  # so that the shares add up to one
+            caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
+        is_soft = bool(soft.any())
+        is_bounded = int(np.sum(free & ((width < 1.0) | (caps < 1.0).any(axis=0))))
+        caps = caps if (caps < 1.0).any() else None
+    return KnownLabels(
+        Labels(target, width, weights, Simplex(caps) if several else Box()),
+        Assumptions("multiclass" if several else "binary", n_bounded=is_bounded),
+        classes,
+        None if is_soft else counts,
+    )
 
 
-def check_weights(
-    classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
-) -> None:
-    """Check that labeled rows of every class have a positive weight."""
-    if weights is None:
-        return
-    present = np.unique(target[~unlabeled & (weights > 0.0)])
-    if len(present) < len(classes):
-        raise ValueError(
-            "sample_weight is positive for labeled rows of "
-            f"{'one class' if len(present) == 1 else f'{len(present)} classes'} only, of "
-            f"{len(classes)}. Give some labeled rows of every class a positive weight."
-        )
-
-
-def _bounds(
-    bounds: Any, classes: AnyArray, codes: AnyArray, unlabeled: Mask
-) -> tuple[Matrix | None, Matrix | None]:
+def _class_bounds(
+    bounds: Any, classes: AnyArray, indicators: Mask, unlabeled: Mask
+) -> tuple[Matrix, Matrix]:
     """Return lower and upper bounds as arrays of shape (n_classes, n_rows), checked and tight."""
-    if bounds is None:
-        return None, None
     given = np.asarray(bounds, dtype=np.float64)
-    n_classes, n = len(classes), len(codes)
+    n_classes, n = indicators.shape
     if given.shape == (n, 2) and n_classes == 2:
         given = np.stack([np.full_like(given, np.nan), given], axis=1)
     if given.shape != (n, n_classes, 2):
-        wanted = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
+        expected = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
         raise ValueError(
-            f"label_bounds has shape {given.shape}, but {wanted} is needed: lower and upper bound "
-            f"for each of the classes {', '.join(map(str, classes))}. A class that has no labeled "
-            "row cannot have bounds: label at least one row of it, or leave it out."
+            f"label_bounds has shape {given.shape}, but {expected} is needed: lower and upper "
+            f"bound for each of the classes {', '.join(map(str, classes))}. A class that has no "
+            "labeled row cannot have bounds: label at least one row of it, or leave it out."
         )
-    lower, upper = given[:, :, 0].T.copy(), given[:, :, 1].T.copy()
-    lower[np.isnan(lower)] = 0.0
-    upper[np.isnan(upper)] = 1.0
-    known = (np.arange(n_classes)[:, None] == codes).astype(np.float64)
-    no_label = (lower.sum(axis=0) > 1.0 + SAME) | (upper.sum(axis=0) < 1.0 - SAME)
-    checks = [
-        (
-            (lower < 0.0) | (upper > 1.0) | (lower > 1.0) | (upper < 0.0),
-            "leave the range from 0 to 1",
-            "Give shares of the class, or NaN where nothing is known.",
-        ),
-        (
-            lower > upper + SAME,
-            "cross: the lower bound is above the upper one",
-            "Swap them, or give NaN where nothing is known.",
-        ),
-        (
-            np.broadcast_to(no_label, lower.shape),
-            "leave no label: the shares of all classes cannot add up to 1",
-            "Lower the lower bounds or raise the upper ones.",
-        ),
-        (
-            ~unlabeled & ((known < lower - SAME) | (known > upper + SAME)),
-            "exclude the label in y",
-            "Mark the row as unlabeled in y, or give NaN as its bounds, whichever is wrong.",
-        ),
-    ]
-    for wrong, problem, fix in checks:
-        if wrong.any():
-            k, j = np.argwhere(wrong.T)[0][::-1]
-            raise ValueError(
-                f"label_bounds {problem} in row {j} (class {k}: from {lower[k, j]:.6g} to "
-                f"{upper[k, j]:.6g}). {fix}"
-            )
+    lower, upper = np.where(np.isnan(given), [0.0, 1.0], given).transpose(2, 1, 0)
+    _check_bounds("label_bounds", lower, upper, indicators, unlabeled, (0, 1), TOLERANCE, classes)
     # No share is smaller than what the others leave, or larger; rounded outwards.
-    least, below = _left(upper, upper)
-    most, above = _left(lower, lower)
+    least, below = _remainder(upper, upper)
+    most, above = _remainder(lower, lower)
     lower = np.maximum(lower, np.where(below < 0.0, np.nextafter(least, -1.0), least))
     upper = np.minimum(upper, np.where(above > 0.0, np.nextafter(most, 2.0), most))
     return lower, upper
 
 
-def _left(shares: Matrix, but: Matrix | float = 0.0) -> tuple[Vector, Vector]:
-    """Return what shares (but some) leave of one, and what that was rounded by.
+def _check_bounds(
+    name: str,
+    lower: Matrix,
+    upper: Matrix,
+    label: AnyArray,
+    unlabeled: Mask,
+    limits: tuple[float, float],
+    tolerance: float = 0.0,
+    classes: Sequence[Any] | AnyArray = (),
+) -> None:
+    """Raise an error that names the first row whose bounds are impossible.
 
-    Narrow bounds consist of nothing but the last digits, so that rounding errors of the sum are
-    added up as well.
+    Bounds and labels are of shape (n_classes, n_rows); labels that are NaN are not checked.
+    """
+    low, high = limits
+    smallest, largest = np.fmin(lower, upper), np.fmax(lower, upper)
+    least, most = lower.sum(axis=0), upper.sum(axis=0)
+    no_shares = len(classes) > 0 and ((least > 1.0 + tolerance) | (most < 1.0 - tolerance))
+    problems = {
+        f"leave the range from {low:g} to {high:g}": unlabeled
+        & ((smallest < low) | (largest > high)),
+        "cross (the lower one is above the upper one)": lower > upper + tolerance,
+        "allow no shares of the classes that add up to 1": np.broadcast_to(no_shares, lower.shape),
+        "exclude the label in y": ~unlabeled
+        & ((label < lower - tolerance) | (label > upper + tolerance)),
+    }
+    for problem, wrong in problems.items():
+        if wrong.any():
+            row, k = np.argwhere(wrong.T)[0]
+            where = f"row {row}, class {classes[k]}" if len(classes) else f"row {row}"
+            raise ValueError(
+                f"{name} {problem} in {where}: from {lower[k, row]:.6g} to {upper[k, row]:.6g}. "
+                "Correct the bounds or y; NaN means that nothing is known."
+            )
+
+
+def _remainder(shares: Matrix, but: Matrix | float = 0.0) -> tuple[Vector, Vector]:
+    """Return one minus the sum of shares (of all but one class), and its rounding error.
+
+    Where bounds are narrow, only the last digits matter, so that rounding errors are summed, too.
     """
     left, missed = np.ones(shares.shape[1]), np.zeros(shares.shape[1])
     for share in shares:
-        left, error = _subtracted(left, share)
+        left, error = _difference(left, share)
         missed = missed + error
-    left, error = _subtracted(left, -but)
-    return _subtracted(left, -(missed + error))
+    left, error = _difference(left, -but)
+    return _difference(left, -(missed + error))
 
 
-def _subtracted(a: Vector, b: Vector | float) -> tuple[Vector, Vector]:
+def _difference(a: Vector, b: Vector | float) -> tuple[Vector, Vector]:
     """Return a - b, and the exact error of its rounding."""
     difference = a - b
     of_b = a - difference
     return difference, (a - (difference + of_b)) + (of_b - b)
 
 
-def refuse_vanishing(width: Vector, bounds: str, fix: str) -> None:
-    """Raise if bounds are apart, but by less than can be computed with."""
-    rows = np.flatnonzero((width > 0.0) & (width < NARROWEST))
+def _refuse_narrow(name: str, width: Vector) -> None:
+    rows = np.flatnonzero((width > 0.0) & (width < SMALLEST_WIDTH))
     if rows.size:
         raise ValueError(
-            f"{bounds} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square "
-            f"vanishes in floating point. {fix}"
+            f"{name} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square vanishes "
+            "in floating point. Give equal bounds, or rescale the targets of a regression."
         )
 
 
-class _AnsweredError(Exception):
-    """Raised to end the search when the question is answered."""
+def known_targets(
+    y: Any,
+    missing_label: Any,
+    weights: Vector | None,
+    row_bounds: Any,
+    common_range: Any,
+    name: str = "target_bounds",
+    required: bool = True,
+) -> KnownLabels:
+    """Check the targets of a regression, and the bounds of those that are unknown.
 
-
-def totals_feasibility(
-    weights: Vector, shape: LabelSet, totals: Totals, missed: float
-) -> bool | None:
-    """Return whether some labels of several classes have totals Σ ω q in their intervals.
-
-    The labels nearest to the middle of their sets are sought through the dual, with a multiplier λ
-    for each class. Either they meet the totals for some λ, or λ grows, and shows that no labels do:
-    totals are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together. What
-    misses them by the share `missed` of Σ ω counts as meeting them. None if it cannot be told.
+    Rows have bounds of their own, and the common range where these are NaN. With `required`, some
+    row needs a target; `name` is that of the argument with the bounds.
     """
-    n_classes = len(totals.low)
-    whole = float(weights.sum())
-    low, high = totals.low / whole, totals.high / whole
-    omega = weights / whole
-    middle = shape.project(np.full((n_classes, len(weights)), 0.5))
-    answer: bool | None = None
-
-    def negative_dual(both: Vector) -> tuple[float, Vector]:
-        nonlocal answer
-        above, below = both.reshape(2, n_classes)
-        multiplier = above - below
-        q = shape.project(middle - multiplier[:, None])
-        total = q @ omega
-        if np.abs(total - np.clip(total, low, high)).sum() <= missed:
-            answer = True
-            raise _AnsweredError
-        terms = float(above @ high - below @ low)
-        bound = terms + float(omega @ shape.support(np.broadcast_to(multiplier[:, None], q.shape)))
-        if bound < -missed * float(np.abs(multiplier).max()):
-            answer = False
-            raise _AnsweredError
-        square = float(omega @ ((q - middle) ** 2).sum(axis=0))
-        value = 0.5 * square + float(multiplier @ total) - terms
-        return -value, np.concatenate([high - total, total - low])
-
-    start = np.zeros(2 * n_classes)
-    options = {"maxiter": MOST_FEASIBILITY_STEPS, "ftol": 0.0, "gtol": 0.0}
-    with suppress(_AnsweredError):
-        optimize.minimize(
-            negative_dual,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * len(start),
-            options=options,
+    target, unlabeled = split_targets(y, missing_label, required)
+    check_consistent_length(target, weights)
+    used = np.ones(len(target), bool) if weights is None else weights > 0.0
+    lower, upper = _row_bounds(name, row_bounds, len(target))
+    is_known = ~unlabeled | (np.isfinite(lower) & (lower == upper))
+    known = np.where(unlabeled, lower, target)[used & is_known]
+    if required and not known.size:
+        raise ValueError(
+            "sample_weight is zero for all rows with a target. Give some of them a positive weight."
         )
-    return answer
+    low, high = _common_range(name, common_range, known)
+    lower = np.where(np.isnan(lower), low, lower)
+    upper = np.where(np.isnan(upper), high, upper)
+    if np.abs(target).max(initial=0.0) > LARGEST_TARGET:
+        raise ValueError(
+            "The values of y are so large that their squares overflow. Rescale y and its bounds."
+        )
+    checked = np.where(used, target, np.nan)
+    _check_bounds(name, lower[None], upper[None], checked[None], unlabeled, UNBOUNDED)
+    bare = unlabeled & (np.isnan(lower) | np.isnan(upper))
+    if bare.any():
+        raise ValueError(
+            f"{bare.sum()} of {len(bare)} rows have neither a target nor bounds of it; the first "
+            f"is row {bare.argmax()}. Pass {name}=(low, high) that hold for all rows (estimators "
+            "take them in their constructor), or one such pair for each row."
+        )
+    target = np.where(unlabeled, lower, target)  # also where equal bounds are a target
+    width = np.subtract(upper, lower, out=np.zeros(len(target)), where=unlabeled)
+    _refuse_narrow(name, width)
+    assumptions, unknown = Assumptions("regression"), used & (width > 0.0)
+    if unknown.any():
+        low, high = float(lower[unknown].min()), float(upper[unknown].max())
+        n_narrower = int(np.sum(unknown & ((lower > low) | (upper < high))))
+        # A range that no row has in full adds nothing to the bounds of all rows.
+        found = (low, high) if n_narrower < unknown.sum() else None
+        assumptions = replace(assumptions, n_bounded=n_narrower, target_range=found)
+    labels = Labels(target[None], width, weights)
+    return KnownLabels(labels, assumptions, np.empty(0), upper=upper)
+
+
+def _row_bounds(name: str, given: Any, n_rows: int) -> tuple[Vector, Vector]:
+    if given is None:
+        return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
+    bounds = check_array(
+        given, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
+    )
+    if bounds.shape != (n_rows, 2):
+        raise ValueError(
+            f"{name} has shape {bounds.shape}, but ({n_rows}, 2) is needed: lower and upper bound "
+            "of each target. Estimators take a range of all targets in their constructor."
+        )
+    return bounds[:, 0], bounds[:, 1]
+
+
+def _common_range(name: str, given: Any, known: Vector) -> tuple[float, float]:
+    """Return the range of all targets; NaN if there is none."""
+    if given is None:
+        return np.nan, np.nan
+    if isinstance(given, str) and given == "labeled":
+        low, high = float(known.min()), float(known.max())
+        return (low, high) if low < high else (np.nan, np.nan)  # one target has no range
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not -LARGEST_TARGET <= low <= high <= LARGEST_TARGET:
+        raise ValueError(
+            f"{name}={short_repr(given)} is no range of targets: without two ends of at most "
+            f"{LARGEST_TARGET:g}, no improvement can be guaranteed. Pass (low, high). (Estimators "
+            "also take 'labeled' or None, and bounds of single rows in fit.)"
+        )
+    return low, high

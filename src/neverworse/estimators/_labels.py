@@ -19,24 +19,43 @@ from sklearn.utils.validation import column_or_1d
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 
 _MAX_SHOWN = 5  # classes in a message
-# What NumPy makes of a missing label when a list of strings is turned into an array.
+# Missing labels that were turned into strings, as NumPy does with lists of strings.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
 
-def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
+def split_labels(
+    y: Any, missing_label: Any, classes: AnyArray | None = None
+) -> tuple[AnyArray, Vector, Mask]:
     """Find the classes, and which rows carry one.
 
-    Returns the classes in sorted order, the position of each row's class among them (0 for
-    unlabeled rows), and which rows are unlabeled. As a marker, NaN, None and pd.NA all mean any
-    null value.
+    Returns the classes in sorted order (those of y, unless they are given), the position of each
+    row's class among them (0 for unlabeled rows), and which rows are unlabeled. As a marker, NaN,
+    None and pd.NA all mean any null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
-    classes = check_classes(labels.values[~missing], len(labels.codes))
-    given = [] if is_auto(missing_label) else [missing_label]
-    refuse_calibration([*given, *labels.values[missing].tolist()])
-    order = np.full(len(labels.values), -1, np.min_scalar_type(-len(labels.values) - 1))
-    order[~missing] = np.searchsorted(classes, native_dtype(labels.values[~missing]))
+    known = labels.values[~missing]
+    own_classes = classes is None
+    if classes is None:
+        classes = check_classes(known, len(labels.codes))
+        given = [] if is_auto(missing_label) else [missing_label]
+        refuse_calibration([*given, *labels.values[missing].tolist()])
+    position = {label: k for k, label in enumerate(classes.tolist())}
+    marker = next((m for m in labels.values[missing & ~labels.null] if m in position), None)
+    if marker is not None and not own_classes:
+        raise ValueError(
+            f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. Fit "
+            "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
+        )
+    positions = [position.get(label) for label in native_dtype(known).tolist()]
+    if None in positions:
+        unknown = [label for label, k in zip(known, positions, strict=True) if k is None]
+        raise ValueError(
+            f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
+            f"classes are {shown_classes(classes)}. Fit them to all classes, or drop these labels."
+        )
+    order = np.full(len(labels.values), -1)
+    order[~missing] = positions
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
@@ -47,18 +66,13 @@ def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Ve
     missing = _find_marker(labels, missing_label)
     try:
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
-    except OverflowError:
-        values = np.full(len(missing), np.inf)
     except (TypeError, ValueError):
         raise ValueError(
             "y has targets that are not numbers. Convert them, or use a classifier if they are "
             "classes."
         ) from None
     if not np.isfinite(values).all():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). Mark rows "
-            "without a target with NaN."
-        )
+        raise ValueError("Input y contains infinity. Mark rows without a target with NaN.")
     if required and missing.all():
         raise ValueError(
             f"y has no target at all: all {len(labels.codes)} are missing. Give some rows one."
@@ -77,25 +91,24 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
 
 def missing_values(labels: _Labels, missing_label: Any) -> Mask:
     """Return which of the distinct values mark unlabeled rows."""
-    if is_auto(missing_label):
-        return labels.null if _is_continuous(labels) else _find_missing(labels)
-    return _find_marker(labels, missing_label)
+    if not is_auto(missing_label):
+        return _find_marker(labels, missing_label)
+    return labels.null if is_continuous(labels.values[~labels.null]) else _find_missing(labels)
 
 
 def is_auto(missing_label: Any) -> bool:
-    """Whether the marker of unlabeled rows is to be found out."""
+    """Whether the marker of unlabeled rows is to be inferred from y."""
     return isinstance(missing_label, str) and missing_label == "auto"
 
 
-def _is_continuous(labels: _Labels) -> bool:
-    """Whether the values are numbers that are not integers, as in a regression."""
-    values = labels.values[~labels.null]
-    return values.dtype.kind == "f" and bool(np.any(values != np.floor(values)))
+def is_continuous(known: AnyArray) -> bool:
+    """Whether known labels are targets of a regression: floats that are not all whole numbers."""
+    return known.dtype.kind == "f" and bool(np.any(known != np.floor(known)))
 
 
 @dataclass(frozen=True)
 class _Labels:
-    """Distinct values, and which of them each row has: everything is decided on the few."""
+    """Distinct values, and which of them each row has: checks look at the distinct ones only."""
 
     values: AnyArray  # (n_distinct,)
     null: Mask  # (n_distinct,): whether the value is None, NaN, NaT or pd.NA
@@ -108,7 +121,7 @@ class _Labels:
 
 
 def label_array(y: Any) -> AnyArray:
-    """Return y as a one-dimensional array in which missing labels are still to be seen."""
+    """Return y as a one-dimensional array that keeps missing labels recognisable."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: give a label for "
@@ -155,7 +168,7 @@ def is_null(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return what sort of label a value is."""
+    """Return the kind of label that a value is."""
     if isinstance(value, (bool, np.bool_)):
         return "boolean"
     if isinstance(value, numbers.Integral):
@@ -166,7 +179,7 @@ def _kind(value: Any) -> str:
 
 
 def _find_missing(labels: _Labels) -> Mask:
-    """Find the unlabeled rows without being told the marker; raise where that takes a guess."""
+    """Infer the marker of unlabeled rows; raise an error where that is ambiguous."""
     for text in _LOOKS_MISSING:
         if labels.equal(text).any():
             looks = "which looks like a missing label that was turned into a string"
@@ -215,7 +228,7 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
 
 
 def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
-    """Return the classes in sorted order, or say why there are none, or one only."""
+    """Return the classes in sorted order; raise an error unless there are at least two."""
     if not len(known):
         raise ValueError(
             f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
@@ -224,7 +237,7 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     known = native_dtype(known)
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise ValueError("y contains infinity, which is not a label. Mark unlabeled rows with NaN.")
-    if known.dtype.kind == "f" and np.any(known != np.floor(known)):
+    if is_continuous(known):
         raise ValueError(
             "Unknown label type: continuous. y has numbers that are not integers: targets of a "
             "regression, not classes. Use ProjectedLeastSquaresRegressor, or turn them into "
@@ -240,15 +253,15 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
 
 
 def native_dtype(known: AnyArray) -> AnyArray:
-    """Give labels that were mixed with markers their own type again."""
-    if known.dtype.kind != "O":
+    """Return labels that were mixed with markers in a type of their own."""
+    if known.dtype.kind != "O" or not len(known):
         return known
     kinds = {_kind(v) for v in known}
+    if kinds == {"integer", "float"} or (
+        kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known)
+    ):
+        kinds = {"float"}
     types = {"boolean": bool, "integer": np.int64, "float": np.float64, "string": object}
-    if kinds == {"integer", "float"}:
-        kinds = {"float"}
-    if kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known):
-        kinds = {"float"}
     if len(kinds) == 1 and (kind := kinds.pop()) in types:
         try:
             return known.astype(types[kind])
@@ -258,24 +271,24 @@ def native_dtype(known: AnyArray) -> AnyArray:
             ) from None
     names = ", ".join(sorted({type(v).__name__ for v in known}))
     raise ValueError(
-        f"y mixes labels of different types ({names}), or has labels of none of the known types. "
-        "Unknown label type: convert all labels to strings, or all to numbers."
+        f"Unknown label type: y mixes labels of different types ({names}), or has some of an "
+        "unsupported one. Convert all labels to strings, or all to numbers."
     )
 
 
 def shown(label: Any) -> str:
-    """Return a label as people would write it."""
+    """Return a label as it is written in Python."""
     return repr(label.item() if hasattr(label, "item") else label)
 
 
 def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
-    """Return the first few classes as people would write them."""
+    """Return the first few classes, as they are written in Python."""
     more = ", ..." if len(classes) > _MAX_SHOWN else ""
     return ", ".join(shown(k) for k in classes[:_MAX_SHOWN]) + more
 
 
 def refuse_calibration(markers: Sequence[Any]) -> None:
-    """Raise if scikit-learn's calibration fits the caller, and calibrates markers as well.
+    """Raise an error if `CalibratedClassifierCV` is fitting the caller with markers in y.
 
     `CalibratedClassifierCV` makes a class of every value in y, and silently pairs the scores of our
     classes with the wrong ones. Only its stack frame tells that it is the caller.
@@ -303,7 +316,7 @@ class SoftLabels:
     # (n_rows,): the class of each row with a whole label; for two classes, the label itself
     codes: AnyArray
     rows: Indices  # rows whose label is not whole
-    values: Matrix  # (n,) or (n_classes, n): their labels
+    values: Matrix  # (1, n) or (n_classes, n): their labels
 
     @classmethod
     def compress(cls, labels: Matrix) -> SoftLabels:
@@ -316,30 +329,27 @@ class SoftLabels:
         n_codes = max(len(labels), 2)
         return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
 
-    @property
-    def _is_binary(self) -> bool:
-        return self.values.ndim == 1 or len(self.values) == 1  # the former in older model files
-
     def to_array(self) -> Vector:
         """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
-        if self._is_binary:
+        values = np.atleast_2d(self.values)  # older model files have (n,) for two classes
+        if len(values) == 1:
             labels = self.codes.astype(np.float64)
-            labels[self.rows] = self.values.ravel()
+            labels[self.rows] = values[0]
             return labels
-        labels = np.zeros((len(self.codes), len(self.values)))
+        labels = np.zeros((len(self.codes), len(values)))
         labels[np.arange(len(labels)), self.codes] = 1.0
-        labels[self.rows] = self.values.T
+        labels[self.rows] = values.T
         return labels
 
     def to_sparse(self) -> sparse.csr_array:
         """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
-        if self._is_binary:
+        values, n, m = np.atleast_2d(self.values), len(self.codes), len(self.rows)
+        if len(values) == 1:
             return sparse.csr_array(self.to_array()[:, None])
-        n, is_whole = len(self.codes), np.ones(len(self.codes))
+        is_whole = np.ones(n)
         is_whole[self.rows] = 0.0
-        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(self.values)))
-        m = len(self.rows)
+        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(values)))
         to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
-        labels = whole + to_rows @ sparse.csr_array(self.values.T)
+        labels = whole + to_rows @ sparse.csr_array(values.T)
         labels.eliminate_zeros()
         return labels

@@ -15,30 +15,23 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, spaces
-from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import IndicatorClassifier, LinearModel, fit_least_squares
 from neverworse.projection import TrainingRows, column_moments, leave_one_out
 from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
-GRID = np.logspace(-6, 2, 25)
+RELATIVE_PENALTIES = np.logspace(-6, 2, 25)
 # Losses that differ by less, relative to their size, differ by rounding errors.
-EQUAL = 1e-10
+LOSS_TOLERANCE = 1e-10
 
 
-def squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
-    """Return the squared errors of every penalty, added up."""
-    errors: Vector = np.sum((scores - target) ** 2, axis=1) @ weights
-    return errors
-
-
-def _brier_and_accuracy(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
-    """Return squared errors and hits of every penalty, added up."""
+def _losses_and_hits(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
+    """Return squared errors and, of classes, correct predictions, summed for every penalty."""
     if len(target) > 1:
         hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
     else:  # a soft label counts as a hit in part
         hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
-    return np.stack([squared_errors(scores, target, weights), hits @ weights])
+    return np.stack([np.sum((scores - target) ** 2, axis=1), hits]) @ weights
 
 
 CONSTRAINTS: dict[str, list[Any] | str] = {
@@ -62,6 +55,9 @@ class SupervisedModel(LinearModel):
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = CONSTRAINTS
 
     fit_intercept: bool = True
+
+    def _fit_rows(self, given: FitInput) -> None:
+        self._fit_training(TrainingRows(given.rows, self._read_labels(given).labels))
 
     @abstractmethod
     def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
@@ -94,11 +90,6 @@ class SupervisedClassifier(SupervisedModel, IndicatorClassifier):
 
     class_weight: Any = None
     missing_label: Any = "auto"
-
-    def _fit_rows(self, given: FitInput) -> None:
-        known = known_labels(given, self.missing_label, self.class_weight)
-        self._fit_training(TrainingRows(given.rows, known.labels))
-        self.classes_ = known.classes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -259,13 +250,9 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
     scoring: str = "brier"
 
     def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        self.alphas_, (self.loo_brier_, self.loo_accuracy_) = fit_by_leave_one_out(
-            self, training, landmarks, self.alphas, _brier_and_accuracy, self._losses
+        self.alphas_, self.loo_brier_, self.loo_accuracy_ = fit_by_leave_one_out(
+            self, training, landmarks, self.alphas, self.scoring
         )
-
-    def _losses(self, found: Matrix) -> tuple[Vector, Vector]:
-        brier, accuracy = found
-        return (brier if self.scoring == "brier" else 1.0 - accuracy), brier
 
 
 def fit_by_leave_one_out(
@@ -273,41 +260,41 @@ def fit_by_leave_one_out(
     training: TrainingRows,
     landmarks: Indices | None,
     alphas: Any,
-    compare: Any = squared_errors,
-    losses_of: Any = np.atleast_2d,
-) -> tuple[Vector, Any]:
+    scoring: str = "brier",
+) -> tuple[Vector, Vector, Vector]:
     """Fit a model to the labeled rows with the penalty (and the gamma) that leave-one-out chooses.
 
-    Returns the penalties that were tried, and for each what `compare` adds up over left-out rows,
-    per weight; `losses_of` turns that into losses, of which the first counts most.
+    Returns the penalties that were tried, and for each the mean squared error and the accuracy of
+    left-out rows.
     """
     best, tried = None, []
     for space, inside in spaces(model, training, landmarks):
         rows, target, weights = inside.labeled()
         penalties = _penalties(alphas, rows, weights, model.fit_intercept)
-        found = leave_one_out(
-            rows, target, weights, penalties, compare, model.fit_intercept, space.one_unit
+        sums = leave_one_out(
+            rows, target, weights, penalties, _losses_and_hits, model.fit_intercept, space.one_unit
         )
-        found /= float(rows.n_rows if weights is None else weights.sum())
-        losses = losses_of(found)
-        alpha = best_alpha(penalties, *losses)
-        loss = float(losses[0][penalties == alpha][0])
+        error, accuracy = sums / float(rows.n_rows if weights is None else weights.sum())
+        losses = [error] if scoring == "brier" else [1.0 - accuracy, error]
+        chosen = _best(penalties, losses)
+        loss = float(losses[0][chosen])
         tried.append((space.gamma, loss))
-        if best is None or loss < best[0] - EQUAL * abs(best[0]):
-            best = loss, alpha, penalties, found, space, inside
+        if best is None or loss < best[0] - LOSS_TOLERANCE * abs(best[0]):
+            best = loss, float(penalties[chosen]), space, inside
+            found = penalties, error, accuracy
     assert best is not None
-    _, alpha, penalties, found, space, inside = best
+    _, alpha, space, inside = best
     fit_least_squares(model, inside, alpha, space=space)
     if len(tried) > 1:
         model.gammas_, model.loo_gammas_ = map(np.array, zip(*tried, strict=True))
-    return penalties, found
+    return found
 
 
 def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: bool) -> Vector:
     """Return the given penalties, checked, or a grid in units of the columns."""
     if alphas is None:
         sums = column_moments(rows, weights, fit_intercept)
-        return GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
+        return RELATIVE_PENALTIES * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
     penalties: Vector = check_array(
         np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
     )
@@ -316,16 +303,16 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
     return penalties
 
 
-def best_alpha(alphas: Vector, *losses: Vector) -> float:
-    """Return the penalty of the smallest loss; of equal ones by the next loss, then the largest."""
+def _best(alphas: Vector, losses: list[Vector]) -> int:
+    """Return where the loss is smallest; if equal, the next loss, and then the largest penalty."""
     usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
     if not usable.size:
         raise ValueError(
             "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
-            "sample, or one that outweighs all others by more digits than floating point numbers "
-            "have. Label more rows, bring the weights closer together, or set alpha to a number."
+            "sample, or one that outweighs all others by far. Label more rows, bring the weights "
+            "closer together, or set alpha to a number."
         )
     for loss in losses:
         least = loss[usable].min()
-        usable = usable[loss[usable] <= least + EQUAL * abs(least)]
-    return float(alphas[usable].max())
+        usable = usable[loss[usable] <= least + LOSS_TOLERANCE * abs(least)]
+    return int(usable[alphas[usable].argmax()])

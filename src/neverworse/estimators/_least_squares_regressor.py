@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.linear_model import LinearRegression
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
 from neverworse.estimators._kernels import KernelModel
-from neverworse.estimators._known_targets import known_targets, within_range
+from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_targets
 from neverworse.estimators._least_squares import (
     GivenPenalty,
     LeastSquaresClassifier,
@@ -22,15 +22,9 @@ from neverworse.estimators._least_squares import (
     SupervisedModel,
     fit_by_leave_one_out,
 )
-from neverworse.estimators._linear import (
-    LinearClassifier,
-    LinearModel,
-    RegressorMixin,
-    after_kernel,
-    columns_coef,
-)
+from neverworse.estimators._linear import LinearClassifier, LinearModel, RegressorMixin
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, ProjectedModel
-from neverworse.projection import Labels, TrainingRows, Weights
+from neverworse.projection import TrainingRows, Weights
 
 
 class LinearRegressor(RegressorMixin, LinearModel):
@@ -40,6 +34,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
     _threshold: ClassVar[float] = 0.0
 
     fit_intercept: bool
+    missing_label: Any
     coef_: Vector
     intercept_: float
 
@@ -80,11 +75,17 @@ class LinearRegressor(RegressorMixin, LinearModel):
         """
         return self._scores(X)
 
-    def to_sklearn(self) -> Any:
-        check_is_fitted(self, "intercept_")
-        model = LinearRegression(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = columns_coef(self), self.intercept_
-        return after_kernel(self, model)
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        # Supervised models ignore rows without a target, whatever its bounds.
+        common_range = getattr(self, "target_bounds", UNBOUNDED)
+        known = known_targets(
+            given.y, self.missing_label, given.weights, given.bounds, common_range
+        )
+        check_consistent_length(np.empty((given.rows.n_rows, 0)), known.labels.width)
+        return known
+
+    def _plain_model(self) -> Any:
+        return LinearRegression(fit_intercept=self.fit_intercept)
 
     def _set_weights(self, weights: Weights) -> None:
         setattr(self, self._coef_name, weights.coef[0])
@@ -96,13 +97,6 @@ class SupervisedRegressor(SupervisedModel, LinearRegressor):
     """Base of regressions on the rows that have a target."""
 
     missing_label: Any = np.nan
-
-    def _fit_rows(self, given: FitInput) -> None:
-        targets = known_targets(given, self.missing_label)
-        # The bounds of unknown targets do not matter to this model.
-        ignored = (~targets.known).astype(np.float64)
-        labels = Labels(targets.target[None], ignored, given.weights)
-        self._fit_training(TrainingRows(given.rows, labels))
 
 
 @documented_like(LeastSquaresClassifier)
@@ -190,7 +184,8 @@ class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
     alphas: Any = field(default=None, kw_only=False)
 
     def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        self.alphas_, self.loo_mse_ = fit_by_leave_one_out(self, training, landmarks, self.alphas)
+        tried = fit_by_leave_one_out(self, training, landmarks, self.alphas)
+        self.alphas_, self.loo_mse_, _ = tried
 
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
@@ -304,11 +299,7 @@ class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegresso
     target_bounds: Any = field(default=None, kw_only=False)
     missing_label: Any = np.nan
 
-    def _fit_rows(self, given: FitInput) -> None:
-        targets = within_range(known_targets(given, self.missing_label), self.target_bounds)
-        result = self._project(given, targets.labels(), targets.assumptions())
-        unknown = ~targets.known
-        # Lower bound plus a share of the range may be off by a rounding error.
-        self.imputed_targets_ = np.clip(
-            result.soft_labels[0], targets.lower[unknown], targets.upper[unknown]
-        )
+    def _set_labels(self, known: KnownLabels, soft_labels: Matrix) -> None:
+        # The lower bound plus a share of the range may be off by a rounding error.
+        unlabeled, upper = known.labels.unlabeled, cast("Vector", known.upper)
+        self.imputed_targets_ = np.minimum(soft_labels[0], upper[unlabeled])

@@ -1,7 +1,8 @@
-"""What linear models share: all-or-nothing fits, scores, and the classes of classifiers."""
+"""Base classes of linear models: classifiers and their scores."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,22 +31,27 @@ from neverworse.estimators._input import (
     refuse_chunks,
 )
 from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transformers
+from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
 if TYPE_CHECKING:
-    # scikit-learn has no type hints: below an unknown base, checkers would accept any parameter.
-    class _Known:
-        def __getattr__(self, name: str) -> Any: ...
+    # scikit-learn has no type hints: below an unknown base, checkers would accept any name.
+    class BaseEstimator:
+        n_features_in_: int
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
         def __sklearn_tags__(self) -> Any: ...
 
-    class CallbackSupportMixin(_Known): ...
+    class ClassifierMixin:
+        def __getattr__(self, name: str) -> Any: ...
 
-    class BaseEstimator(_Known): ...
+    class RegressorMixin: ...
 
-    class ClassifierMixin(_Known): ...
-
-    class RegressorMixin(_Known): ...
+    class CallbackSupportMixin: ...
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.base import RegressorMixin as RegressorMixin
@@ -55,7 +61,7 @@ else:
     except ImportError:  # scikit-learn before 1.9 has no callbacks
 
         class CallbackSupportMixin:
-            """Stands for the support of callbacks where scikit-learn has none."""
+            """Placeholder for scikit-learn's class."""
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
@@ -65,12 +71,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     is written once. Comparison and representation stay scikit-learn's.
     """
 
-    # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
-    # looking for them beforehand would be one more pass.
+    # Whether `fit` skips some rows. If it reads all, NaN are found in their Gram matrix, without a
+    # pass that looks for them.
     _skips_rows: ClassVar[bool]
-    # Whether `fit` asks nothing of rows that they cannot answer chunk by chunk.
+    # Whether `fit` can read rows chunk by chunk.
     _reads_chunks: ClassVar[bool] = False
-    # What is subtracted from the intercept of the score when it is stored.
+    # Subtracted from the intercept when it is stored.
     _threshold: ClassVar[float]
 
     kernel: Any = "linear"
@@ -78,18 +84,19 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     n_components: Any
     coef_: Matrix
     intercept_: Any
+    landmarks_: AnyArray
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
-        """Fit, and be unfitted if that is interrupted or fails."""
+        """Fit; remain unfitted if that is interrupted or fails."""
         try:
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
-            weights = None
+            # Callbacks may pass metadata on to a metric, which knows weights but no bounds.
+            weights, metadata = None, {}
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, rows.n_rows)
-            # Callbacks may pass it on to a metric, which knows weights but no bounds.
-            metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+                metadata = {"sample_weight": sample_weight}
             with (
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
@@ -124,11 +131,14 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             )
         return X
 
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        """Check labels (or targets), weights and bounds; a classifier stores its classes."""
+        raise NotImplementedError
+
     @abstractmethod
     def _fit_rows(self, given: FitInput) -> None:
         """Check y and the bounds, fit, and set the attributes."""
 
-    @abstractmethod
     def to_sklearn(self) -> Any:
         """Return a plain scikit-learn estimator with the same weights.
 
@@ -138,9 +148,25 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             Fitted, with the same predictions, and the same `decision_function` and probabilities if
             it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
             `LinearRegression`, after a transformer in a pipeline if there is a kernel. It knows
-            nothing of neverworse, so that it can be used where that is
-            not installed.
+            nothing of neverworse, so that it can be used where that is not installed.
         """
+        check_is_fitted(self, "intercept_")
+        model, coef = self._plain_model(), getattr(self, self._coef_name).copy()
+        if self.kernel == "precomputed":  # all training rows are columns, not only the landmarks
+            coef = np.zeros((*coef.shape[:-1], self.n_features_in_))
+            coef[..., self.landmarks_] = getattr(self, self._coef_name)
+        model.coef_, model.intercept_ = coef, copy.copy(self.intercept_)
+        if self.kernel in ("linear", "precomputed"):
+            copy_input_checks(self, model)
+            return model
+        transformers = kernel_transformers(self)
+        copy_input_checks(self, transformers[0])
+        model.n_features_in_ = len(self.landmarks_)
+        return make_pipeline(*transformers, model)
+
+    def _plain_model(self) -> Any:
+        """Return the counterpart in scikit-learn, fitted but for its weights."""
+        raise NotImplementedError
 
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
@@ -178,7 +204,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         return tags
 
     def __dask_tokenize__(self) -> Any:
-        # Of data classes, Dask compares the fields: parameters alone, not what was fitted.
+        # Dask would compare the fields of data classes, which are parameters only.
         from dask.base import normalize_token
 
         return normalize_token((type(self), vars(self)))
@@ -220,8 +246,7 @@ class ScoringClassifier(ClassifierMixin):
         """
         scores = self._scores(X)
         codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
-        classes: AnyArray = self.classes_[codes]
-        return classes
+        return np.asarray(self.classes_[codes])
 
 
 class LinearClassifier(ScoringClassifier, LinearModel):
@@ -252,21 +277,26 @@ class LinearClassifier(ScoringClassifier, LinearModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def to_sklearn(self) -> Any:
-        check_is_fitted(self, "intercept_")
+    def _plain_model(self) -> Any:
         model = RidgeClassifier(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = columns_coef(self), self.intercept_.copy()
         model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
         if not hasattr(RidgeClassifier, "classes_"):  # before 1.9, a property of the binarizer
             model.classes_ = self.classes_
         model.n_iter_, model.solver_ = None, "cholesky"
-        return after_kernel(self, model)
+        return model
 
 
 class IndicatorClassifier(LinearClassifier):
     """Base of linear classifiers whose score estimates targets coded 0 and 1."""
 
     _threshold: ClassVar[float] = 0.5
+
+    class_weight: Any = None
+
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        known = known_labels(given, self.missing_label, self.class_weight)
+        self.classes_ = known.classes
+        return known
 
     @documented_like(LinearClassifier.fit)
     @explains_conversion
@@ -368,24 +398,3 @@ def fit_least_squares(
     space.store(model, solution)
     model.alpha_ = alpha
     return solution
-
-
-def columns_coef(model: Any) -> Vector:
-    """Return a copy of the weights of the columns that a plain linear model sees."""
-    stored: Vector = getattr(model, model._coef_name)
-    if model.kernel != "precomputed":
-        return stored.copy()
-    coef = np.zeros((*stored.shape[:-1], model.n_features_in_))
-    coef[..., model.landmarks_] = stored
-    return coef
-
-
-def after_kernel(fitted: Any, model: Any) -> Any:
-    """Return a plain linear model, after transformers if the fitted one has a kernel."""
-    if fitted.kernel in ("linear", "precomputed"):
-        copy_input_checks(fitted, model)
-        return model
-    transformers = kernel_transformers(fitted)
-    copy_input_checks(fitted, transformers[0])
-    model.n_features_in_ = len(fitted.landmarks_)
-    return make_pipeline(*transformers, model)

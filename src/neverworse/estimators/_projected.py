@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -18,8 +19,9 @@ from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._input import FitInput, copy_input_checks
+from neverworse.estimators._kernel_start import start_of_projection
 from neverworse.estimators._kernels import KernelModel, landmarks_of_all, space_of_all
-from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._known_labels import KnownLabels
 from neverworse.estimators._labels import SoftLabels
 from neverworse.estimators._least_squares import (
     CONSTRAINTS,
@@ -32,14 +34,7 @@ from neverworse.estimators._linear import (
     fit_least_squares,
     stored_weights,
 )
-from neverworse.projection import (
-    Assumptions,
-    Certificate,
-    Labels,
-    ProjectionResult,
-    TrainingRows,
-    project,
-)
+from neverworse.projection import Certificate, TrainingRows, project
 
 INTERPOLATES = (
     "alpha is 0 and the kernel has as many features as there are rows: least squares reproduces "
@@ -85,16 +80,16 @@ class ProjectedModel(LinearModel):
     supervised_: Any = field(init=False)
     certificate_: Certificate = field(init=False)
 
-    def _project(
-        self, given: FitInput, labels: Labels, assumptions: Assumptions
-    ) -> ProjectionResult:
+    def _fit_rows(self, given: FitInput) -> None:
         """Fit the baseline, project it, and set the attributes."""
+        known = self._read_labels(given)
+        labels = known.labels
         distance = self._checked_distance()
         training = TrainingRows(given.rows, labels)
         landmarks = landmarks_of_all(self, labels)
-        # Otherwise, the Gram matrix is another one.
-        once = not (isinstance(distance, str) and distance == "unlabeled")
-        if once and landmarks is None:
+        # The distance "unlabeled" takes a Gram matrix of other rows.
+        one_pass = not (isinstance(distance, str) and distance == "unlabeled")
+        if one_pass and landmarks is None:
             training = training.read_once()
         supervised = self._baseline()
         supervised._fit_training(training, landmarks if self.n_components else None)
@@ -103,16 +98,17 @@ class ProjectedModel(LinearModel):
         space = space_of_all(self, training, gamma, landmarks)
         if landmarks is not None:  # of all rows, where the baseline needs the labeled ones only
             training = space.training(training)
-            training = training.read_once() if once else training
+            training = training.read_once() if one_pass else training
             alpha = supervised.alpha_
             baseline = fit_least_squares(supervised, training, alpha, self.rcond, space)
-            if space.interpolates(training) and not alpha:
+            if not alpha and training.rows.n_columns >= training.rows.n_rows - 1:
                 warnings.warn(INTERPOLATES, stacklevel=2)
         same = self.constraint_alpha == "same"
         alpha = supervised.alpha_ if same else float(self.constraint_alpha)
-        start = None
-        if isinstance(distance, str) and distance == "all" and self.solver == "exact":
-            start = space.start(labels, baseline, alpha, self.fit_intercept)
+        start, rows = None, space.of_landmarks
+        is_all = isinstance(distance, str) and distance == "all"
+        if rows is not None and is_all and self.solver == "exact":
+            start = start_of_projection(rows, labels, baseline, alpha, self.fit_intercept)
         result = project(
             training,
             baseline,
@@ -121,7 +117,7 @@ class ProjectedModel(LinearModel):
             supervised_alpha=supervised.alpha_,
             fit_intercept=self.fit_intercept,
             threshold=self._threshold,
-            assumptions=assumptions,
+            assumptions=known.assumptions,
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -130,6 +126,10 @@ class ProjectedModel(LinearModel):
             start=start,
         )
         certificate = replace(result.certificate, kernel=space.words())
+        if known.factors is not None:
+            names = map(str, known.classes.tolist())
+            weights = tuple(zip(names, known.factors.tolist(), strict=True))
+            certificate = replace(certificate, class_weight=weights)
         if not (certificate.converged or certificate.stopped_early):
             warnings.warn(
                 "The solver made no more progress at a relative duality gap of "
@@ -139,9 +139,15 @@ class ProjectedModel(LinearModel):
                 stacklevel=2,
             )
         self.supervised_, self.certificate_ = supervised, certificate
-        self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
+        self.n_iter_ = max(1, result.n_iter)  # scikit-learn requires at least one
         space.store(self, result.weights)
-        return result
+        if known.classes.size:
+            supervised.classes_ = known.classes
+        self._set_labels(known, result.soft_labels)
+
+    @abstractmethod
+    def _set_labels(self, known: KnownLabels, soft_labels: Matrix) -> None:
+        """Store the imputed labels of the unlabeled rows."""
 
     def _baseline(self) -> Any:
         """Return the unfitted baseline."""
@@ -304,31 +310,24 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     prior_level: float = 0.95
     class_weight: Any = None
 
-    def _fit_rows(self, given: FitInput) -> None:
-        known = known_labels(given, self.missing_label, self.class_weight)
-        labels, assumptions = known.labels, known.assumptions
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        known = super()._read_labels(given)
         if self.class_prior is not None:
-            labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
+            known = with_class_prior(known, self.class_prior, self.prior_level)
+        labels = known.labels
         if self.solver == "lbfgs" and (labels.shape.is_coupled or labels.totals is not None):
             raise ValueError(
                 "solver='lbfgs' is a reference for two classes without class_prior. Use "
                 "solver='exact'."
             )
-        result = self._project(given, labels, assumptions)
-        if known.factors is not None:
-            names = map(str, known.classes.tolist())
-            weights = tuple(zip(names, known.factors.tolist(), strict=True))
-            self.certificate_ = replace(self.certificate_, class_weight=weights)
-        self.classes_ = self.supervised_.classes_ = known.classes
-        self._soft_labels_ = SoftLabels.compress(result.soft_labels)
+        return known
+
+    def _set_labels(self, known: KnownLabels, soft_labels: Matrix) -> None:  # noqa: ARG002
+        self._soft_labels_ = SoftLabels.compress(soft_labels)
 
     @property
     def soft_labels_(self) -> Vector:
-        """Imputed labels of the unlabeled rows, in their order.
-
-        Of shape (n_unlabeled,), the share of the second of two classes, or of shape
-        (n_unlabeled, n_classes).
-        """
+        """Imputed labels of the unlabeled rows, in their order."""
         check_is_fitted(self, "intercept_")
         return self._soft_labels_.to_array()
 

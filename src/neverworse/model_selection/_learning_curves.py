@@ -16,13 +16,14 @@ from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import Indices, Matrix
 from neverworse._words import documented_like
-from neverworse.estimators import weights_for
-from neverworse.model_selection._mask import is_continuous, labeled_rows, shuffled_strata
+from neverworse.estimators import is_continuous, weights_for
+from neverworse.model_selection._mask import labeled_rows, shuffled_strata
 from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
 from neverworse.model_selection._wrappers import labeled_scorer
 
 LARGEST_SEED = 2**31 - 1
 Rows = Literal["unlabeled", "labeled"]
+_OTHER = {"unlabeled": "labeled", "labeled": "unlabeled"}
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,7 @@ def unlabeled_learning_curve(
     array([0.82, 0.82, 0.82])
     """
     run = _Run(estimator, X, y, sample_weight, scoring, missing_label)
-    splits = list(run.splits(cv, groups, n_repeats, random_state))
-    return run.curve("unlabeled", unlabeled_sizes, splits, n_repeats, n_jobs)
+    return run.curve("unlabeled", unlabeled_sizes, cv, groups, n_repeats, random_state, n_jobs)
 
 
 @documented_like(unlabeled_learning_curve)
@@ -210,21 +210,11 @@ def labeled_learning_curve(
     array([0.81, 0.87])
     """
     run = _Run(estimator, X, y, sample_weight, scoring, missing_label)
-    splits = list(run.splits(cv, groups, n_repeats, random_state))
-    return run.curve("labeled", labeled_sizes, splits, n_repeats, n_jobs)
-
-
-@dataclass(frozen=True)
-class _Split:
-    """Positions of training rows, in the order in which they join, and of test rows."""
-
-    labeled: Indices
-    unlabeled: Indices
-    test: Indices
+    return run.curve("labeled", labeled_sizes, cv, groups, n_repeats, random_state, n_jobs)
 
 
 class _Run:
-    """What is fitted, to which rows, and how it is scored."""
+    """Estimator, rows and scorers of a learning curve."""
 
     def __init__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, scoring: Any, missing_label: Any
@@ -240,11 +230,49 @@ class _Run:
             self.weights = weights_for([estimator], self.X, sample_weight)
         # Test labels are all known, so that only null values could mark others.
         self.scorers = labeled_scorer(scoring, missing_label=None)
+        self.is_regression = is_continuous(self.known)
         self.strata = np.zeros(len(self.known), np.intp)
-        if not is_continuous(self.known):
+        if not self.is_regression:
             self.strata = np.unique(self.known, return_inverse=True)[1]
 
-    def splits(self, cv: Any, groups: Any, n_repeats: int, random_state: Any) -> Iterator[_Split]:
+    def curve(
+        self,
+        rows: Rows,
+        sizes: Any,
+        cv: Any,
+        groups: Any,
+        n_repeats: int,
+        random_state: Any,
+        n_jobs: int | None,
+    ) -> LearningCurve:
+        splits = list(self._splits(cv, groups, n_repeats, random_state))
+        growing, others = ([split[kind] for split in splits] for kind in (rows, _OTHER[rows]))
+        numbers = self._sizes(rows, sizes, min(map(len, growing)))
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(self._fit_and_score)(np.sort(np.concatenate([grow[:n], other])), split["test"])
+            for n in numbers.tolist()
+            for grow, other, split in zip(growing, others, splits, strict=True)
+        )
+
+        def table(values: list[Any]) -> Any:
+            if isinstance(values[0], dict):
+                return {name: table([each[name] for each in values]) for name in values[0]}
+            return np.array(values, dtype=np.float64).reshape(len(numbers), len(splits))
+
+        return LearningCurve(
+            rows,
+            numbers,
+            table([scores for scores, _ in results]),
+            table([seconds for _, seconds in results]),
+            np.array([len(other) for other in others]),
+            np.array([len(split["test"]) for split in splits]),
+            n_repeats,
+        )
+
+    def _splits(
+        self, cv: Any, groups: Any, n_repeats: int, random_state: Any
+    ) -> Iterator[dict[str, Indices]]:
+        """Yield labeled and unlabeled training rows, in the order in which they join; test rows."""
         if n_repeats < 1:
             raise ValueError(f"n_repeats={n_repeats} must be at least 1.")
         rng = check_random_state(random_state)
@@ -263,17 +291,17 @@ class _Run:
                         "cv has a test fold without a labeled row. Pass a number of folds, or a "
                         "splitter of neverworse.model_selection: all its test rows are labeled."
                     )
-                yield _Split(
-                    self.labeled[chosen][stratified_order(self.strata[chosen], rng)],
+                yield {
+                    "labeled": self.labeled[chosen][stratified_order(self.strata[chosen], rng)],
                     # They may be many: no copy for each split if all of them train.
-                    order if joins.all() else order[joins],
-                    tested,
-                )
+                    "unlabeled": order if joins.all() else order[joins],
+                    "test": tested,
+                }
 
     def _splitter(self, cv: Any, rng: np.random.RandomState) -> Any:
         if cv is not None and not isinstance(cv, int):
             return check_cv(cv)
-        kind = LabeledKFold if is_continuous(self.known) else StratifiedLabeledKFold
+        kind = LabeledKFold if self.is_regression else StratifiedLabeledKFold
         return kind(
             5 if cv is None else cv,
             shuffle=True,
@@ -281,71 +309,30 @@ class _Run:
             missing_label=self.missing_label,
         )
 
-    def curve(
-        self, rows: Rows, sizes: Any, splits: list[_Split], n_repeats: int, n_jobs: int | None
-    ) -> LearningCurve:
-        growing = [getattr(split, rows) for split in splits]
-        others = [split.labeled if rows == "unlabeled" else split.unlabeled for split in splits]
-        numbers = self._sizes(rows, sizes, min(map(len, growing)))
-        results = Parallel(n_jobs=n_jobs)(
-            delayed(self._fit_and_score)(np.sort(np.concatenate([grow[:size], other])), split.test)
-            for size in numbers.tolist()
-            for grow, other, split in zip(growing, others, splits, strict=True)
-        )
-
-        def table(values: list[Any]) -> Matrix:
-            return np.array(values, dtype=np.float64).reshape(len(numbers), len(splits))
-
-        scores: Any = [score for score, _ in results]
-        if isinstance(scores[0], dict):
-            scores = {name: table([s[name] for s in scores]) for name in scores[0]}
-        return LearningCurve(
-            rows,
-            numbers,
-            scores if isinstance(scores, dict) else table(scores),
-            table([seconds for _, seconds in results]),
-            np.array([len(other) for other in others]),
-            np.array([len(split.test) for split in splits]),
-            n_repeats,
-        )
-
     def _sizes(self, rows: Rows, sizes: Any, largest: int) -> Indices:
         """Return numbers of rows in ascending order, from numbers, shares of `largest`, or None.
 
         The largest is how many such rows the smallest training fold has.
         """
-        if rows == "unlabeled" and largest == 0:
-            raise ValueError(
-                "There are no unlabeled rows in training, so there is nothing to vary. Pass "
-                "unlabeled rows too, marked in y, or use labeled_learning_curve."
-            )
         smallest, n_default = (0, 6) if rows == "unlabeled" else (int(self.strata.max()) + 1, 5)
-        if largest < smallest:
+        if largest < max(1, smallest):
             raise ValueError(
-                f"The smallest training fold has {largest} labeled rows, fewer than the {smallest} "
-                "classes. Label more rows, or use more folds: they leave more rows for training."
+                f"The smallest training fold has {largest} {rows} rows, too few for a curve. Mark "
+                "unlabeled rows in y, or label more rows or use more folds, so that each training "
+                "fold has labeled rows of all classes."
             )
-        name, given = f"{rows}_sizes={sizes!r}", np.asarray(sizes)
-        if sizes is None:
-            given = 0.5 ** np.arange(n_default)
-        if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
+        given = 0.5 ** np.arange(n_default) if sizes is None else np.asarray(sizes)
+        are_shares, are_numbers = given.dtype.kind == "f", given.dtype.kind in "iu"
+        low, high = (smallest, largest) if are_numbers else (np.nextafter(0.0, 1.0), 1.0)
+        is_list = given.ndim == 1 and given.size > 0 and (are_shares or are_numbers)
+        if not is_list or given.min() < low or given.max() > high:
             raise ValueError(
-                f"{name} must be a list of numbers of rows (integers) or of shares of the rows "
-                "(floats)."
+                f"{rows}_sizes={sizes!r} must be a list of integers from {smallest} to {largest}, "
+                "numbers of rows in the smallest training fold (with a labeled one of each class), "
+                "or of floats above 0 and at most 1, shares of these."
             )
-        if given.dtype.kind == "f":
-            if not ((given > 0.0) & (given <= 1.0)).all():
-                raise ValueError(
-                    f"{name} has floats, which are shares of the {largest} available rows and must "
-                    "be above 0 and at most 1. For numbers of rows, pass integers."
-                )
+        if are_shares:
             given = np.maximum(max(1, smallest), np.round(given * largest))
-        elif not ((given >= smallest) & (given <= largest)).all():
-            why = " (one labeled row for each class)" if smallest else ""
-            raise ValueError(
-                f"{name} must be from {smallest}{why} to {largest}, the number of such rows in the "
-                "smallest training fold."
-            )
         return np.unique(given).astype(np.intp)
 
     def _fit_and_score(self, train: Indices, test: Indices) -> tuple[Any, float]:

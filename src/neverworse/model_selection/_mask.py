@@ -1,4 +1,4 @@
-"""Labels that are known: how they are found, and how to hide some of them to learn from few."""
+"""Find known labels, and hide some of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array, native_dtype
+from neverworse.estimators import (
+    find_unlabeled,
+    is_auto,
+    is_continuous,
+    is_null,
+    label_array,
+    native_dtype,
+)
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
@@ -26,7 +33,7 @@ def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyA
 
 
 def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
-    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next."""
+    """Encode the values of a column in the labeled rows as 0, 1, ... in ascending order."""
     column = label_array(values)
     if len(column) != n_rows:
         raise ValueError(
@@ -42,11 +49,6 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
         )
     codes: Indices = np.unique(column, return_inverse=True)[1]
     return codes
-
-
-def is_continuous(known: AnyArray) -> bool:
-    """Whether the labels are targets of a regression: floats that are not all whole numbers."""
-    return known.dtype.kind == "f" and bool(np.any(known != np.floor(known)))
 
 
 def shuffled_strata(
@@ -131,43 +133,25 @@ def mask_labels(
         find_unlabeled(masked, missing_label)
     except ValueError as error:
         raise ValueError(
-            f"With the {n_keep} labels that are kept, the masked y would be ambiguous. Keep labels "
-            "of more classes (n_labeled, stratify=True), or name the marker with missing_label, "
-            f"here and wherever the result is used. {error}"
+            f"With the {n_keep} labels that are kept, the masked y would be ambiguous. Keep more "
+            f"classes (stratify=True), or name the marker with missing_label everywhere. {error}"
         ) from error
     return masked
 
 
 def _number_to_keep(n_labeled: Any, fraction: Any, n_known: int) -> int:
-    if (n_labeled is None) == (fraction is None):
+    n_keep = 0
+    if fraction is None and isinstance(n_labeled, Integral):
+        n_keep = int(n_labeled)
+    elif n_labeled is None and isinstance(fraction, Real) and 0 < float(fraction) <= 1:
+        n_keep = round(float(fraction) * n_known)
+    if not 1 <= n_keep <= n_known:
         raise ValueError(
-            f"Pass either n_labeled or fraction (got n_labeled={n_labeled!r} and "
-            f"fraction={fraction!r}); y has {n_known} labeled rows."
-        )
-    if fraction is None:
-        if not _is_a(Integral, n_labeled) or not 1 <= n_labeled <= n_known:
-            raise ValueError(
-                f"n_labeled={n_labeled!r} must be an integer from 1 to {n_known}: y has {n_known} "
-                "labeled rows. For a share of them, pass fraction."
-            )
-        return int(n_labeled)
-    if not _is_a(Real, fraction) or not 0 < fraction <= 1:
-        raise ValueError(
-            f"fraction={fraction!r} must be a number above 0 and at most 1: the share of the "
-            f"{n_known} labeled rows that keep their label. For a number of rows, pass n_labeled."
-        )
-    n_keep = round(float(fraction) * n_known)
-    if n_keep == 0:
-        raise ValueError(
-            f"fraction={fraction!r} of {n_known} labeled rows rounds to 0: no label would be left. "
-            "Raise fraction, or pass n_labeled."
+            f"Pass either n_labeled, an integer from 1 to {n_known} (the labeled rows of y), or "
+            "fraction, a number above 0 and at most 1 that keeps at least one label; got "
+            f"n_labeled={n_labeled!r} and fraction={fraction!r}."
         )
     return n_keep
-
-
-def _is_a(number: type, value: Any) -> bool:
-    """Whether a value is a number of this type; to Python, True is one."""
-    return isinstance(value, number) and not isinstance(value, bool)
 
 
 def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> Indices:
@@ -198,7 +182,7 @@ def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Ma
 
 
 def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) -> Indices:
-    """Share out the labels: in proportion to the sizes, but one for each stratum at least.
+    """Return how many labels each stratum keeps: in proportion to its size, and at least one.
 
     Starts from the exact shares rounded down, and takes or gives single rows where the share is
     farthest off: for a separable convex function such steps lead to the minimum.
@@ -235,27 +219,25 @@ def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
             masked[hidden] = marker
             if find_unlabeled(masked, marker)[hidden].all():
                 return masked
-    # Told the type, pandas does not look for one: objects stay objects.
+    # With an explicit type, pandas infers none: objects stay objects.
     return type(y)(values, index=y.index, name=y.name, dtype=values.dtype)
 
 
 def _type_for(column: AnyArray, marker: Any) -> np.dtype[Any]:
     """Return a type that holds the labels and the marker as they are."""
-    kinds = column.dtype.kind + np.asarray(marker).dtype.kind
-    if kinds in ("UU", "bb"):
-        return np.result_type(column, np.asarray(marker))
-    if set(kinds) <= set("iuf"):
-        for dtype in (column.dtype, np.dtype(np.float64 if "f" in kinds else np.int64)):
-            if _fits(column, dtype) and _fits(np.atleast_1d(marker), dtype):
+    of_marker = np.atleast_1d(marker)
+    kinds = {column.dtype.kind, of_marker.dtype.kind}
+    if kinds <= set("iuf") or kinds in ({"U"}, {"b"}):
+        wider = np.result_type(column.dtype, of_marker.dtype)
+        for dtype in (column.dtype, np.dtype(np.int64) if kinds == {"i", "u"} else wider):
+            if _fits(column, dtype) and _fits(of_marker, dtype):
                 return dtype
     return np.dtype(object)
 
 
-def _fits(numbers: AnyArray, dtype: np.dtype[Any]) -> bool:
-    """Whether numbers stay the same in another type."""
-    if numbers.dtype == dtype:
-        return True
-    distinct = np.unique(numbers)
+def _fits(values: AnyArray, dtype: np.dtype[Any]) -> bool:
+    """Whether values stay the same in another type."""
+    distinct = np.unique(values)
     with np.errstate(invalid="ignore", over="ignore"):
         cast = distinct.astype(dtype)
     # Python compares integers and floats without rounding either.

@@ -18,11 +18,12 @@ from sklearn.model_selection import (
     StratifiedGroupKFold,
     StratifiedKFold,
 )
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._typing import AnyArray, Indices
 from neverworse._words import documented_like
-from neverworse.model_selection._mask import is_continuous, labeled_codes, labeled_rows
+from neverworse.estimators import is_continuous
+from neverworse.model_selection._mask import labeled_codes, labeled_rows
 
 
 @dataclass(eq=False)
@@ -30,7 +31,6 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
     """Base of the splitters: one of scikit-learn splits the labeled rows, the others all train."""
 
     _splitter: ClassVar[Any]  # the class of scikit-learn
-    _counterpart: ClassVar[str]  # the same splitter with, or without, stratification
     _stratified: ClassVar[bool] = False
     _grouped: ClassVar[bool] = False
 
@@ -66,90 +66,63 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
             Positions of all unlabeled rows and of the labeled rows of the other folds, and of the
             labeled rows of this fold; both ascending.
         """
-        pass_labels = "one label for every row, with a marker such as -1 where there is none."
-        if y is None:
-            raise ValueError(f"{type(self).__name__} needs y, but y is None. Pass {pass_labels}")
-        n_rows = _num_samples(y)
-        if _num_samples(X) != n_rows:
-            raise ValueError(
-                f"X has {_num_samples(X)} rows, but y has {n_rows} entries. Pass {pass_labels}"
-            )
         labeled, known = labeled_rows(
             y, self.missing_label, "Cross-validation tests on labeled rows: label some."
         )
-        if self.n_splits > len(labeled):
+        check_consistent_length(X, y)
+        n_rows = _num_samples(y)
+        group_codes = self._group_codes(groups, labeled, n_rows)
+        n_most, most = len(labeled), "labeled rows"
+        if group_codes is not None:
+            n_most, most = group_codes.max() + 1, "groups that have labeled rows"
+        if self.n_splits > n_most:
             raise ValueError(
-                f"n_splits={self.n_splits} is more than the {len(labeled)} labeled rows of y "
-                f"(of {n_rows} rows; the others cannot be tested on). Lower n_splits, or label "
-                "more rows."
+                f"n_splits={self.n_splits} is more than the {n_most} {most}. Lower n_splits, or "
+                "label more rows."
             )
         classes, codes = np.unique(known, return_inverse=True)
         if self._stratified:
             self._check_strata(known, classes, codes)
-        group_codes = self._group_codes(groups, labeled, n_rows)
         folds = list(self._for_labeled_rows().split(labeled, codes, group_codes))
-        if not is_continuous(known):
-            self._check_training([train for train, _ in folds], classes, codes)
-        return _with_unlabeled_rows([labeled[test] for _, test in folds], n_rows)
+        for number, (train, _) in enumerate(folds, start=1):
+            if not is_continuous(known) and np.ptp(codes[train]) == 0:
+                raise ValueError(
+                    f"In split {number} of {len(folds)}, the labeled training rows would all be of "
+                    f"class {classes.tolist()[codes[train[0]]]!r}. Label more rows of other "
+                    "classes, raise n_splits, or use a stratified splitter."
+                )
+        tests = [labeled[test] for _, test in folds]
+        # One pair at a time: there may be many rows.
+        return ((np.delete(np.arange(n_rows), test), test) for test in tests)
 
     def _check_strata(self, known: AnyArray, classes: AnyArray, codes: Indices) -> None:
+        name = type(self).__name__
+        other = name.replace("Stratified", "")
         if is_continuous(known):
-            raise ValueError(
-                f"{type(self).__name__} needs classes, but y is continuous. Use "
-                f"{self._counterpart}."
-            )
+            raise ValueError(f"{name} needs classes, but y is continuous. Use {other}.")
         sizes = np.bincount(codes)
         if sizes.min() < self.n_splits:
             few = int(sizes.argmin())
             raise ValueError(
                 f"Class {classes.tolist()[few]!r} has {sizes[few]} labeled rows, fewer than "
                 f"n_splits={self.n_splits}: some test folds would be without it. Lower n_splits, "
-                f"label more rows of this class, or use {self._counterpart}."
+                f"label more rows of this class, or use {other}."
             )
 
     def _group_codes(self, groups: Any, labeled: Indices, n_rows: int) -> Indices | None:
-        if not self._grouped:
-            if groups is not None:
-                warnings.warn(
-                    f"The groups are ignored by {type(self).__name__}. Use GroupLabeledKFold or "
-                    "StratifiedGroupLabeledKFold to keep the rows of a group together.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            return None
-        if groups is None:
-            raise ValueError(f"{type(self).__name__} needs groups: pass the group of every row.")
-        codes = labeled_codes("groups", groups, labeled, n_rows)
-        n_groups = codes.max() + 1
-        if self.n_splits > n_groups:
-            raise ValueError(
-                f"n_splits={self.n_splits} is more than the {n_groups} groups that have labeled "
-                "rows. Lower n_splits, or label rows of more groups."
+        if self._grouped:
+            if groups is None:
+                name = type(self).__name__
+                raise ValueError(f"{name} needs groups: pass the group of every row.")
+            return labeled_codes("groups", groups, labeled, n_rows)
+        if groups is not None:
+            warnings.warn(
+                f"The groups are ignored by {type(self).__name__}. Use GroupLabeledKFold or "
+                "StratifiedGroupLabeledKFold to keep the rows of a group together.",
+                UserWarning,
+                stacklevel=3,
             )
-        return codes
-
-    def _check_training(self, trains: list[Indices], classes: AnyArray, codes: Indices) -> None:
-        """Raise if a training fold has labels of one class only."""
-        names = classes.tolist()
-        if len(names) == 1:
-            raise ValueError(
-                f"All labeled rows of y are of class {names[0]!r}. Label rows of another class."
-            )
-        for number, train in enumerate(trains, start=1):
-            if np.ptp(codes[train]) == 0:
-                # Not fewer folds: the smaller the test folds, the more labels are left to train.
-                advice = "Raise" if self._stratified else f"Use {self._counterpart}, raise"
-                raise ValueError(
-                    f"In split {number} of {len(trains)}, the labeled training rows would all be "
-                    f"of class {names[codes[train[0]]]!r}. {advice} n_splits so that test folds "
-                    "get smaller, or label more rows of the other classes."
-                )
-
-
-def _with_unlabeled_rows(tests: list[Indices], n_rows: int) -> Iterator[tuple[Indices, Indices]]:
-    """Train on all rows that are not tested. One pair at a time: there may be many rows."""
-    for test in tests:
-        yield np.delete(np.arange(n_rows), test), test
+        return None
 
 
 @dataclass(eq=False)
@@ -201,7 +174,6 @@ class LabeledKFold(_KFoldSplitter):
     """
 
     _splitter = KFold
-    _counterpart = "StratifiedLabeledKFold"
 
 
 @documented_like(LabeledKFold)
@@ -231,7 +203,6 @@ class StratifiedLabeledKFold(_KFoldSplitter):
     """
 
     _splitter = StratifiedKFold
-    _counterpart = "LabeledKFold"
     _stratified = True
 
 
@@ -260,7 +231,6 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
     """
 
     _splitter = RepeatedKFold
-    _counterpart = "RepeatedStratifiedLabeledKFold"
 
 
 @documented_like(StratifiedLabeledKFold, RepeatedLabeledKFold)
@@ -279,7 +249,6 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     """
 
     _splitter = RepeatedStratifiedKFold
-    _counterpart = "RepeatedLabeledKFold"
     _stratified = True
 
 
@@ -319,7 +288,6 @@ class GroupLabeledKFold(LabeledSplitter):
     __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = GroupKFold
-    _counterpart = "StratifiedGroupLabeledKFold"
     _grouped = True
 
     _: KW_ONLY
@@ -359,6 +327,5 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = StratifiedGroupKFold
-    _counterpart = "GroupLabeledKFold"
     _stratified = True
     _grouped = True

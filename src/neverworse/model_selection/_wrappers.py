@@ -1,4 +1,4 @@
-"""Scorers and classifiers with which tools of scikit-learn can be used where labels are missing."""
+"""Scorers and classifiers that make tools of scikit-learn work with missing labels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _is_arraylike_not_scalar, _num_samples
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import Indices
 from neverworse.estimators import (
     DelegatingClassifier,
-    check_classes,
-    distinct_labels,
     explains_conversion,
+    find_unlabeled,
     is_auto,
     label_array,
+    split_labels,
     with_null_markers,
 )
 from neverworse.model_selection._mask import labeled_rows
@@ -80,10 +80,7 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     """
     if isinstance(scoring, (list, tuple)):
         if not all(isinstance(name, str) for name in scoring):
-            raise ValueError(
-                f"scoring={scoring!r} has entries that are not names of scorers. Pass a dict from "
-                "names to scorers."
-            )
+            raise ValueError(f"scoring={scoring!r} is no list of names. Pass a dict of scorers.")
         scoring = dict(zip(scoring, scoring, strict=True))
     if isinstance(scoring, dict):
         return {name: _LabeledScorer(each, missing_label) for name, each in scoring.items()}
@@ -129,7 +126,7 @@ class _LabeledScorer:
         return self
 
     def _accept_sample_weight(self) -> bool:
-        """Answer the searches of scikit-learn, which ask this while metadata routing is off."""
+        """Tell the searches of scikit-learn, which ask while metadata routing is disabled."""
         if hasattr(self._scorer, "_accept_sample_weight"):
             return bool(self._scorer._accept_sample_weight())
         return "sample_weight" in signature(self._scorer).parameters
@@ -230,7 +227,12 @@ class WithUnlabeledRows(DelegatingClassifier):
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             labels = label_array(y)
             check_consistent_length(X, labels)
-            _check_labels(labels)
+            if n_null := int(find_unlabeled(labels, None).sum()):
+                raise ValueError(
+                    f"y has {n_null} null values (NaN, None or pd.NA). Every row in fit needs a "
+                    "label: put the others into X_unlabeled."
+                )
+            split_labels(labels, None)  # checks the classes
             n_unlabeled = _num_samples(self.X_unlabeled)
             target = np.array([*labels.tolist(), *[None] * n_unlabeled], dtype=object)
             passed = {}
@@ -254,16 +256,6 @@ class WithUnlabeledRows(DelegatingClassifier):
         if hasattr(self, "_metadata_request"):
             twin._metadata_request = copy.deepcopy(self._metadata_request)
         return twin
-
-
-def _check_labels(labels: AnyArray) -> None:
-    found = distinct_labels(labels)
-    if found.null.any():
-        raise ValueError(
-            f"y has {int(found.null[found.codes].sum())} null values (NaN, None or pd.NA). Every "
-            "row in fit needs a label: put the others into X_unlabeled."
-        )
-    check_classes(found.values, len(labels))
 
 
 def _stacked(X: Any, X_unlabeled: Any) -> Any:

@@ -18,19 +18,16 @@ from neverworse._words import card, count, documented_like, number, printed
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,
-    check_fitted,
-    check_regressors,
     chosen_response,
     count_rows,
     labels_of_classes,
     labels_of_targets,
-    predicts_targets,
-    row_weights,
     scores_of,
 )
 from neverworse.estimators._class_prior import with_class_prior
+from neverworse.estimators._input import checked_weights
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.projection import EPS, Assumptions, Claim, Labels, LossDifference, loss_difference
+from neverworse.projection import EPS, Assumptions, Claim, Labels, loss_difference
 
 __all__ = ["Audit", "audit"]
 
@@ -104,7 +101,7 @@ class Audit(Claim):
     assumptions: Assumptions = field(default_factory=Assumptions)
 
     def summary(self) -> str:
-        """Return the audit as a paragraph for people, with what it does not mean."""
+        """Return the audit as a paragraph, with its limits."""
         probability = self.assumptions.probability() if self.n_unlabeled else ""
         limits = "This is about these rows, not about others"
         if self.response in ("predict_proba", "score"):
@@ -124,29 +121,25 @@ class Audit(Claim):
         if self._is_same:
             return f"{verdict}: on {these}, candidate and baseline have the same {loss}."
         subject = f"the {loss} of the candidate on {these}"
-        low, high = self.baseline_loss
-        context = f" (between {number(low)} and {number(high)})"
+        low, high = map(number, self.baseline_loss)
+        labels, than = self.assumptions.labels, "than that of the baseline"
         if not self.n_unlabeled:
-            middle = (self.worst_case + self.best_case) / 2.0
-            return (
-                f"{verdict}: all {self.assumptions.labels} are known, and {subject} is "
-                f"{_change(middle)} than that of the baseline ({number(low)})."
-            )
+            change = _change((self.worst_case + self.best_case) / 2.0)
+            return f"{verdict}: all {labels} are known, and {subject} is {change} {than} ({low})."
+        than += f" (between {low} and {high})"
         rows = count(self.n_unlabeled, "unlabeled row")
-        of_rows = f"the true {self.assumptions.labels} of the {rows}"
-        of_rows += self.assumptions.conditions()
+        truth = f"the true {labels} of the {rows}{self.assumptions.conditions()}"
         if self.holds or self.best_case >= 0.0:
             # Both ends are on the same side of zero, and the nearer one is what is certain.
-            near, far = sorted((abs(self.worst_case), abs(self.best_case)))
+            near, far = map(number, sorted((abs(self.worst_case), abs(self.best_case))))
             direction = "lower" if self.holds else "higher"
             return (
-                f"{verdict}: whatever {of_rows}, {subject} is {direction} than that of "
-                f"the baseline{context} by at least {number(near)} and at most {number(far)}."
+                f"{verdict}: whatever {truth}, {subject} is {direction} {than} by at least {near} "
+                f"and at most {far}."
             )
         return (
-            f"{verdict}: depending on {of_rows}, {subject} may be up to "
-            f"{_change(self.worst_case)} or up to {_change(self.best_case)} than that of the "
-            f"baseline{context}."
+            f"{verdict}: depending on {truth}, {subject} may be up to {_change(self.worst_case)} "
+            f"or up to {_change(self.best_case)} {than}."
         )
 
     def _loss(self) -> str:
@@ -154,14 +147,14 @@ class Audit(Claim):
         return _LOSS[self.response] + (" (summed over the classes)" if several else "")
 
     def _known(self) -> str:
-        if self.known_difference is None or not self.n_unlabeled or self._is_same:
-            return ""
-        rows = f"On the {count(self.n_labeled, 'labeled row')} alone, "
         change = self.known_difference
-        return rows + (f"it is {_change(change)}." if change else "it is the same.")
+        if change is None or not self.n_unlabeled or self._is_same:
+            return ""
+        compared = _change(change) if change else "the same"
+        return f"On the {count(self.n_labeled, 'labeled row')} alone, it is {compared}."
 
     def _verdict(self) -> tuple[str, str]:
-        """Return the audit in two words, and the colour of a page that shows it."""
+        """Return the verdict in two words, and its colour."""
         if self._is_same:
             return "No difference", "#6b7280"
         if self.holds:
@@ -172,17 +165,17 @@ class Audit(Claim):
 
     def _repr_html_(self) -> str:
         known = self.known_difference
-        numbers = [
-            ("guaranteed improvement per row", number(self.guaranteed_improvement)),
-            ("worst case per row", number(self.worst_case)),
-            ("best case per row", number(self.best_case)),
-            ("worst case, sum", number(self.worst_case_sum)),
-            ("best case, sum", number(self.best_case_sum)),
-            ("difference per labeled row", "none" if known is None else number(known)),
-            ("labeled rows", f"{self.n_labeled:,}"),
-            ("unlabeled rows", f"{self.n_unlabeled:,}"),
-        ]
-        return card(*self._verdict(), self.summary(), numbers)
+        numbers = {
+            "guaranteed improvement per row": number(self.guaranteed_improvement),
+            "worst case per row": number(self.worst_case),
+            "best case per row": number(self.best_case),
+            "worst case, sum": number(self.worst_case_sum),
+            "best case, sum": number(self.best_case_sum),
+            "difference per labeled row": "none" if known is None else number(known),
+            "labeled rows": f"{self.n_labeled:,}",
+            "unlabeled rows": f"{self.n_unlabeled:,}",
+        }
+        return card(*self._verdict(), self.summary(), list(numbers.items()))
 
 
 def _change(difference: float) -> str:
@@ -277,25 +270,24 @@ def audit(
     between -0.048 and 0.228
     """
     models: Models = {"candidate": candidate, "baseline": baseline}
-    for name, model in models.items():
-        check_fitted(name, model)
+    chosen = chosen_response(models, response)
     n_rows = count_rows(models, X, y)
-    weights = row_weights(sample_weight, n_rows)
+    weights = None if sample_weight is None else checked_weights(sample_weight, n_rows)
     used = np.ones(n_rows, bool) if weights is None else weights > 0.0
-    chosen: Response
-    if any(predicts_targets(model) for model in models.values()):
-        check_regressors(models, response, class_prior)
-        chosen = "predict"
-        labels, assumptions = labels_of_targets(y, missing_label, weights, label_bounds)
-        classes = np.empty(0)  # there are none
-    else:
-        chosen = chosen_response(models, response)
-        known = labels_of_classes(models, y, missing_label, weights, label_bounds)
-        labels, assumptions, classes = known.labels, known.assumptions, known.classes
+    if not used.any():
+        raise ValueError("sample_weight is zero for all rows: there is nothing to audit.")
+    if chosen == "predict":
         if class_prior is not None:
-            labels, assumptions = with_class_prior(known, class_prior, prior_level)
-    f, g = (scores_of(name, model, X, chosen, classes, used) for name, model in models.items())
-    return _evaluate(f, g, labels, chosen, assumptions)
+            raise ValueError("class_prior is for classifiers: the targets of regressors have none.")
+        known = labels_of_targets(y, missing_label, weights, label_bounds)
+    else:
+        known = labels_of_classes(models, y, missing_label, weights, label_bounds)
+        if class_prior is not None:
+            known = with_class_prior(known, class_prior, prior_level)
+    f, g = (
+        scores_of(name, model, X, chosen, known.classes, used) for name, model in models.items()
+    )
+    return _evaluate(f, g, known.labels, chosen, known.assumptions)
 
 
 def _evaluate(
@@ -303,48 +295,38 @@ def _evaluate(
 ) -> Audit:
     """Return worst and best case for scores f and g, rounded outwards."""
     f, g = np.atleast_2d(f), np.atleast_2d(g)
-    s = labels.weights
-    used = np.ones(len(labels.width), bool) if s is None else s > 0.0
-    total = float(len(used)) if s is None else math.fsum(s)
-    t = f - g
+    s, t = labels.weights, f - g
+    total = float(len(labels.width)) if s is None else math.fsum(s)
     difference = loss_difference(t, g, labels, s)
     # Taken as they are, the scores have no error; their difference was rounded once.
     bound = difference.rounding + difference.score_error(EPS * difference.norm_t, 0.0)
     # A wrong class misses two of several indicators, but is one error.
     share = 0.5 if response == "error" and len(f) > 1 else 1.0
     worst, best = share * (difference.worst + bound), share * (difference.best - bound)
+    best_per_row, worst_per_row = _per_row((best, worst), total)
     free = replace(labels, totals=None)
+    of_candidate = loss_difference(-t, f, free, s).baseline_loss()
     labeled = labels.weights_where(~labels.unlabeled)
     known_weight, known = math.fsum(labeled), None
     if known_weight > 0.0:
         known = share * loss_difference(t, g, free, labeled).worst / known_weight
     return Audit(
-        worst_case=_up(worst / total),
-        best_case=_down(best / total),
+        worst_case=worst_per_row,
+        best_case=best_per_row,
         worst_case_sum=worst,
         best_case_sum=best,
-        candidate_loss=_loss_range(loss_difference(-t, f, free, s), total / share),
-        baseline_loss=_loss_range(difference, total / share),
+        candidate_loss=_per_row(of_candidate, total / share),
+        baseline_loss=_per_row(difference.baseline_loss(), total / share),
         known_difference=known,
         n_labeled=int(np.count_nonzero(labeled)),
-        n_unlabeled=int(np.count_nonzero(used & labels.unlabeled)),
+        n_unlabeled=int(np.count_nonzero(labels.weights_where(labels.unlabeled))),
         total_weight=total,
         response=response,
         assumptions=assumptions,
     )
 
 
-def _loss_range(difference: LossDifference, total: float) -> tuple[float, float]:
-    """Return bounds of the loss of the baseline per row, rounded outwards."""
-    low, high = difference.baseline_loss()
-    return _down(low / total), _up(high / total)
-
-
-def _up(value: float) -> float:
-    """Return a number that is larger by the rounding errors of a sum, its weight and a division."""
-    return value + 4.0 * EPS * abs(value)
-
-
-def _down(value: float) -> float:
-    """Return a number that is smaller by as much."""
-    return value - 4.0 * EPS * abs(value)
+def _per_row(bounds: tuple[float, float], total: float) -> tuple[float, float]:
+    """Divide bounds, rounded outwards for the errors of a sum, its weight and the division."""
+    low, high = bounds[0] / total, bounds[1] / total
+    return low - 4.0 * EPS * abs(low), high + 4.0 * EPS * abs(high)

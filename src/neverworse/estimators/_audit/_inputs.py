@@ -12,28 +12,35 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators._input import checked_weights
-from neverworse.estimators._known_labels import KnownLabels, coded_labels
-from neverworse.estimators._known_targets import LARGEST_TARGET, checked_targets, first_row
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse.estimators._known_labels import (
+    LARGEST_TARGET,
+    KnownLabels,
+    coded_labels,
+    known_targets,
+)
 from neverworse.estimators._labels import (
     check_classes,
-    distinct_labels,
+    find_unlabeled,
     is_auto,
     label_array,
-    missing_values,
-    shown,
+    native_dtype,
     shown_classes,
-    split_targets,
+    split_labels,
 )
 from neverworse.estimators._linear import class_scores, has_class_scores
-from neverworse.projection import Assumptions, Labels
 
 # Tolerance for probabilities that should add up to one; they may be in single precision.
 SUM_TOLERANCE = 1e-4
 
 Response = Literal["predict_proba", "score", "error", "predict"]
 Models = dict[str, Any]  # the candidate and the baseline, under the names of the arguments
+
+_NEEDED = {
+    "predict_proba": "predict_proba",
+    "score": "decision_function that is known as a score on targets coded 0 and 1",
+    "error": "predict",
+}
 
 
 def is_array(model: Any) -> bool:
@@ -46,69 +53,65 @@ def predicts_targets(model: Any) -> bool:
     )
 
 
-def called(name: str, model: Any) -> str:
-    """Return what messages call a model."""
+def described(name: str, model: Any) -> str:
+    """Return how messages refer to a model."""
     return f"The {name} ({'an array' if is_array(model) else type(model).__name__})"
 
 
-def check_fitted(name: str, model: Any) -> None:
-    if is_array(model):
-        return
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    if not predicts_targets(model) and not hasattr(model, "classes_"):
+def count_rows(models: Models, X: Any, y: Any) -> int:
+    n_rows = len(label_array(y))
+    if n_rows == 0:
+        raise ValueError("y has no rows: there is nothing to audit.")
+    if X is None and not all(is_array(model) for model in models.values()):
+        raise ValueError("X is None, but needed: only arrays of scores can do without.")
+    if X is not None and _num_samples(X) != n_rows:
         raise ValueError(
-            f"{called(name, model)} has no classes_, so it is not a fitted classifier. Pass a "
-            "fitted classifier, two regressors, or an array of scores."
+            f"X has {_num_samples(X)} rows, but y has {n_rows}. Pass a label for every row, with a "
+            "marker such as -1 where there is none."
         )
-
-
-def check_regressors(models: Models, response: str, class_prior: Any) -> None:
-    for name, model in models.items():
-        if not is_array(model) and not predicts_targets(model):
-            raise ValueError(
-                f"{called(name, model)} is not a regressor, but the other one is. Pass two "
-                "classifiers or two regressors."
-            )
-    if response != "auto":
-        raise ValueError(
-            f"response={response!r} is for classifiers. Leave it at 'auto' for regressors: their "
-            "predictions are compared."
-        )
-    if class_prior is not None:
-        raise ValueError("class_prior is for classifiers: the targets of regressors have none.")
+    return n_rows
 
 
 def chosen_response(models: Models, response: str) -> Response:
-    """Return what to compare, after a check that all models have it."""
-    if response not in ("auto", "predict_proba", "score", "error"):
+    """Return what to compare, after a check that all models are fitted and have it."""
+    estimators = {name: model for name, model in models.items() if not is_array(model)}
+    for name, model in estimators.items():
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
+        if not predicts_targets(model) and not hasattr(model, "classes_"):
+            raise ValueError(
+                f"{described(name, model)} has no classes_, so it is not a fitted classifier. Pass "
+                "a fitted classifier, two regressors, or an array of scores."
+            )
+    regressors = [name for name, model in estimators.items() if predicts_targets(model)]
+    if regressors:
+        if len(regressors) < len(estimators) or response != "auto":
+            raise ValueError(
+                f"The {regressors[0]} is a regressor, so that predictions are compared: pass two "
+                f"regressors, and response='auto' (got {response!r})."
+            )
+        return "predict"
+    needed = _NEEDED.get(response, "")
+    if response == "auto":
+        has_all = all(hasattr(model, "predict_proba") for model in estimators.values())
+        response = "predict_proba" if estimators and has_all else "score"
+        needed = f"predict_proba and no {_NEEDED['score']}"
+    if response not in _NEEDED:
         raise ValueError(
             f"response={response!r} is unknown. Pass 'auto', 'predict_proba', 'score' or 'error'."
         )
-    estimators = {name: model for name, model in models.items() if not is_array(model)}
-    if response == "error":
-        if len(estimators) < len(models):
-            raise ValueError(
-                "response='error' compares the classes that fitted classifiers predict. Pass "
-                "classifiers instead of arrays."
-            )
-        return "error"
-    without = {n: m for n, m in estimators.items() if not hasattr(m, "predict_proba")}
-    chosen: Response = "predict_proba"
-    if response == "score" or (response == "auto" and (without or not estimators)):
-        chosen = "score"
-        without = {n: m for n, m in estimators.items() if not has_class_scores(m)}
-    for name, model in without.items():
-        missing = "predict_proba"
-        if response == "score":
-            missing = "decision_function that is known as a score on targets coded 0 and 1"
-        raise ValueError(
-            f"{called(name, model)} has no {missing}: without a coding, scores have no squared "
-            "loss. Compare probabilities with response='predict_proba' (wrap a classifier that has "
-            "none in sklearn.calibration.CalibratedClassifierCV) or predicted classes with "
-            "response='error', or pass arrays of scores on the 0/1 coding instead of estimators."
+    for name, model in models.items():
+        found = (
+            has_class_scores(model) if response == "score" else hasattr(model, _NEEDED[response])
         )
-    return chosen
+        if not found and (response == "error" or name in estimators):
+            raise ValueError(
+                f"{described(name, model)} has no {needed}. Compare probabilities with "
+                "response='predict_proba' (wrap a classifier that has none in "
+                "sklearn.calibration.CalibratedClassifierCV), the classes that two classifiers "
+                "predict with response='error', or two arrays of scores on targets coded 0 and 1."
+            )
+    return response  # type: ignore[return-value]
 
 
 def scores_of(
@@ -118,7 +121,7 @@ def scores_of(
 
     The scores of a regression, which has no classes, are its predictions.
     """
-    n, n_classes, subject = len(used), len(classes), called(name, model)
+    n, n_classes, subject = len(used), len(classes), described(name, model)
     if is_array(model):
         scores = _as_numbers(name, model)
     elif response == "error":
@@ -148,19 +151,22 @@ def scores_of(
         "Leave such rows out, or give them a sample_weight of zero.",
     )
     if response == "predict_proba":
-        _check_probabilities(subject, scores)
+        outside = np.abs(scores - 0.5) > 0.5 + SUM_TOLERANCE
+        fix = (
+            "Correct them, or pass arrays for both and response='score': these may be any numbers."
+        )
+        _refuse(f"{subject} has probabilities outside of [0, 1]", outside, scores, fix)
     if scores.ndim == 1:
         return scores
-    if n_classes > 2:
-        return np.ascontiguousarray(scores.T)
-    off, size = np.abs(scores.sum(axis=1) - 1.0), np.abs(scores).max(axis=1)
-    _refuse(
-        f"{subject} has scores of two classes that do not add up to 1",
-        off > SUM_TOLERANCE * (1.0 + size),
-        scores,
-        f"Pass the scores of the second class only, of shape ({n},).",
-    )
-    return scores[:, 1].copy()
+    if response == "predict_proba" or n_classes == 2:
+        off = np.abs(scores.sum(axis=1) - 1.0)
+        _refuse(
+            f"{subject} has scores or probabilities that do not add up to 1",
+            off > SUM_TOLERANCE * np.maximum(1.0, np.abs(scores).max(axis=1)),
+            scores,
+            "Correct them, or for two classes pass an array with the second one's only.",
+        )
+    return scores[:, 1].copy() if n_classes == 2 else np.ascontiguousarray(scores.T)
 
 
 def _indicators(subject: str, predicted: Any, classes: AnyArray) -> Matrix:
@@ -181,148 +187,66 @@ def _as_numbers(name: str, given: Any) -> Vector:
         ) from None
 
 
-def _check_probabilities(subject: str, scores: Vector) -> None:
-    fix = "Correct them, or pass arrays for both and response='score': scores may be any numbers."
-    outside = ~(np.abs(scores - 0.5) <= 0.5 + SUM_TOLERANCE)
-    _refuse(f"{subject} has probabilities outside of [0, 1]", outside, scores, fix)
-    if scores.ndim > 1:
-        off = np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE
-        _refuse(f"{subject} has probabilities that do not add up to 1", off, scores, fix)
-
-
 def _refuse(problem: str, wrong: Mask, scores: Vector, fix: str) -> None:
     """Raise an error that names the first row with something wrong in it, if there is one."""
-    row = first_row(wrong)
-    if row is not None:
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0, 0])
         raise ValueError(f"{problem}, first in row {row}: {scores[row]}. {fix}")
-
-
-def count_rows(models: Models, X: Any, y: Any) -> int:
-    n_rows = len(label_array(y))
-    if n_rows == 0:
-        raise ValueError("y has no rows: there is nothing to audit.")
-    if X is None and not all(is_array(model) for model in models.values()):
-        raise ValueError("X is None, but needed: only arrays of scores can do without.")
-    if X is not None and _num_samples(X) != n_rows:
-        raise ValueError(
-            f"X has {_num_samples(X)} rows, but y has {n_rows}. Pass a label for every row, with a "
-            "marker such as -1 where there is none."
-        )
-    return n_rows
-
-
-def row_weights(sample_weight: Any, n_rows: int) -> Vector | None:
-    if sample_weight is None:
-        return None
-    weights = checked_weights(sample_weight, n_rows)
-    if not weights.any():
-        raise ValueError("sample_weight is zero for all rows: there is nothing to audit.")
-    return weights
 
 
 def labels_of_classes(
     models: Models, y: Any, missing_label: Any, weights: Vector | None, bounds: Any
 ) -> KnownLabels:
     """Return what is known about the labels, in terms of the classes of the classifiers."""
-    classes, codes = _coded(models, y, missing_label)
-    return coded_labels(classes, np.maximum(codes, 0), codes == -1, weights, bounds)
-
-
-def _coded(models: Models, y: Any, missing_label: Any) -> tuple[AnyArray, Indices]:
-    """Return the classes, and which of them each row has: -1 if it is unlabeled."""
-    labels = distinct_labels(label_array(y))
-    missing = missing_values(labels, missing_label)
-    classes = _classes_of(models)
-    if classes is None:
-        classes = _classes_of_arrays(models, labels.values[~missing], len(labels.codes))
-    position = {c: k for k, c in enumerate(classes.tolist())}
-    _check_marker(labels.values[missing & ~labels.null], position)
-    code_of = [-1 if m else position.get(v) for v, m in zip(labels.values, missing, strict=True)]
-    unknown = [v for v, k in zip(labels.values, code_of, strict=True) if k is None]
-    if unknown:
-        raise ValueError(
-            f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
-            f"classes are {shown_classes(classes)}. Fit them to rows of all classes, or mark these "
-            "rows as unlabeled."
-        )
-    return classes, np.array(code_of, np.intp)[labels.codes]
-
-
-def _classes_of(models: Models) -> AnyArray | None:
-    """Return the classes that the estimators know, in sorted order; None if all are arrays."""
     found = [_sorted_classes(name, model) for name, model in models.items() if not is_array(model)]
     if len(found) == 2 and found[0].tolist() != found[1].tolist():
         raise ValueError(
             f"The candidate has the classes {shown_classes(found[0])}, but the baseline has "
-            f"{shown_classes(found[1])}. Fit both to the same classes. If one of these marks "
-            "unlabeled rows, drop them before you fit a supervised classifier."
+            f"{shown_classes(found[1])}. Fit both to the same classes, without unlabeled rows."
         )
-    return found[0] if found else None
+    classes = found[0] if found else _classes_of_arrays(models, y, missing_label)
+    classes, target, unlabeled = split_labels(y, missing_label, classes)
+    return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
 
 
 def _sorted_classes(name: str, model: Any) -> AnyArray:
     classes = model.classes_
-    if isinstance(classes, list) and np.ndim(classes[0]) > 0:
-        raise ValueError(f"{called(name, model)} has several outputs. Audit one at a time.")
-    ordered = np.sort(np.asarray(classes))
-    if len(ordered) < 2:
+    if (isinstance(classes, list) and np.ndim(classes[0]) > 0) or len(classes) < 2:
         raise ValueError(
-            f"{called(name, model)} knows one class only ({shown_classes(ordered)}). Fit it to two "
-            "or more."
+            f"{described(name, model)} has one class only, or several outputs: classes_ is "
+            f"{classes!r}. Audit one output at a time, fitted to two or more classes."
         )
-    return ordered
+    return np.sort(np.asarray(classes))
 
 
-def _classes_of_arrays(models: Models, known: AnyArray, n_rows: int) -> AnyArray:
+def _classes_of_arrays(models: Models, y: Any, missing_label: Any) -> AnyArray:
     """Return the classes in y, one for each column of the scores."""
-    shapes = {name: np.shape(model) for name, model in models.items()}
-    n_columns = {2 if len(shape) == 1 else shape[-1] if shape else 0 for shape in shapes.values()}
-    n_classes = n_columns.pop()
-    if n_columns or n_classes < 2:
+    shapes = [np.shape(model) for model in models.values()]
+    n_columns = {2 if len(shape) == 1 else shape[-1] if shape else 0 for shape in shapes}
+    n_classes = max(n_columns)
+    if len(n_columns) > 1 or n_classes < 2:
         raise ValueError(
             "candidate and baseline have to be estimators, or arrays of scores of the same classes "
             "with the shape (n_samples,) for two classes or (n_samples, n_classes), but have the "
-            f"shapes {shapes['candidate']} and {shapes['baseline']}."
+            f"shapes {shapes[0]} and {shapes[1]}."
         )
-    if not len(known):
+    unlabeled = find_unlabeled(y, missing_label)
+    if unlabeled.all():
         return np.arange(n_classes)  # with no label at all, no name of a class matters
-    classes = np.unique(known) if len(known) < 2 else check_classes(known, n_rows)
+    classes = np.unique(native_dtype(label_array(y)[~unlabeled]))
     if len(classes) != n_classes:
         raise ValueError(
             f"The scores are for {n_classes} classes, but y has labels of {len(classes)} "
-            f"({shown_classes(classes)}), so that it is not clear which score belongs to which "
-            "class. Pass a fitted classifier, which knows its classes, instead of an array."
+            f"({shown_classes(classes)}). Pass fitted classifiers, which know their classes."
         )
-    return classes
-
-
-def _check_marker(markers: AnyArray, position: dict[Any, int]) -> None:
-    for marker in markers:
-        if marker in position:
-            raise ValueError(
-                f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. "
-                "Drop unlabeled rows before you fit a supervised classifier, or pass "
-                "missing_label=np.nan if it is a class in y as well."
-            )
+    return check_classes(classes, len(unlabeled))
 
 
 def labels_of_targets(
     y: Any, missing_label: Any, weights: Vector | None, bounds: Any
-) -> tuple[Labels, Assumptions]:
+) -> KnownLabels:
     """Return the targets of a regression, those that are unknown with their bounds."""
     marker = None if is_auto(missing_label) else missing_label
-    target, unlabeled = split_targets(y, marker, required=False)
-    n = len(target)
-    given = np.full(2, np.nan) if bounds is None else np.asarray(bounds, dtype=np.float64)
-    if given.shape not in ((2,), (n, 2)):
-        raise ValueError(
-            f"label_bounds has shape {given.shape}, but (2,) or ({n}, 2) is needed: lower and "
-            "upper bound of the unknown targets."
-        )
-    lower, upper = np.broadcast_to(given, (n, 2)).T
-    targets = checked_targets(target, ~unlabeled, lower, upper, weights, "label_bounds")
-    targets.require_bounds(
-        "Without bounds of all unknown targets, two regressors have no worst case: pass "
-        "label_bounds=(low, high) that hold for all rows, or one such pair for each row."
-    )
-    return targets.labels(), targets.assumptions()
+    of_all = np.shape(bounds) == (2,)
+    of_rows, common = (None, bounds) if of_all else (bounds, None)
+    return known_targets(y, marker, weights, of_rows, common, "label_bounds", required=False)
