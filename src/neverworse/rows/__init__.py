@@ -1,13 +1,13 @@
-"""How rows are reached: in memory, dense or sparse; in Parquet files; in a Dask cluster.
+"""Access to rows: in memory, dense or sparse; in Parquet files; in a Dask cluster.
 
-The mathematics knows only the verbs of `Rows`: Gram matrix, scores, weighted sums, take.
+The mathematics uses only the methods of `Rows`: Gram matrix, scores, weighted sums, take.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neverworse._words import install
-from neverworse.rows._base import N_PARTS, SMALL, Rows
+from neverworse.rows._base import N_PARTS, DenseRows, Rows
 from neverworse.rows._blocks import (
     BLOCK,
     RowWeigh,
@@ -22,7 +22,7 @@ from neverworse.rows._blocks import (
 )
 from neverworse.rows._chunked import ChunkedRows, Verb
 from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
-from neverworse.rows._memory import DenseRows, SparseRows, as_rows
+from neverworse.rows._sparse import SparseRows, as_rows
 
 if TYPE_CHECKING:
     from neverworse.rows._dask import DaskRows, gather, map_rows
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK",
     "N_PARTS",
-    "SMALL",
     "ChunkedRows",
     "DaskRows",
     "DenseRows",
@@ -61,7 +60,7 @@ __all__ = [
     "with_features",
 ]
 
-# What needs a package that is not always there: where it is, and what is missing.
+# Names that need an optional package: their module, a message, and the extra to install.
 _OPTIONAL = {
     "open_parquet": ("_parquet", "Parquet files need PyArrow", "parquet"),
     "File": ("_parquet_files", "Parquet files need PyArrow", "parquet"),
@@ -74,9 +73,9 @@ _OPTIONAL = {
 
 
 def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
-    """Return features of rows, which have no shift, as rows of their own.
+    """Return features of rows without shift as rows.
 
-    With `keep`, those of rows in memory are computed once, if they take little of it.
+    With `keep`, features of rows in memory are computed once, if they are small.
     """
     if isinstance(rows, ChunkedRows):
         return rows.with_features(features)
@@ -84,7 +83,7 @@ def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs an optional package when it is asked for."""
+    """Import what needs an optional package when it is used."""
     if name not in _OPTIONAL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, what, extra = _OPTIONAL[name]

@@ -1,4 +1,4 @@
-"""Rows in memory (or mapped into it): of a dense array, or of a sparse matrix."""
+"""Rows of a sparse matrix, in memory or mapped into it."""
 
 from __future__ import annotations
 
@@ -10,60 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import SMALL, Rows
+from neverworse._typing import Indices, Matrix, Scalars, Vector
+from neverworse.rows._base import SMALL, DenseRows, Rows
 from neverworse.rows._blocks import Weigh, map_in_threads
 
-N_PARTS = 4  # whose sums threads share, whatever their number
-# Products of sparse matrices take some 500 times as long for each multiplication as those of dense
-# blocks, run on one core, and copy the data: where at least one number in this many is not zero,
-# dense blocks are at least as fast for a Gram matrix.
+N_PARTS = 4  # for threads, whatever their number
+# Multiplications of sparse matrices take some 500 times as long as those of dense blocks, run on
+# one core, and copy the data: for a Gram matrix, dense blocks are at least as fast where at least
+# one number in this many is not zero.
 DENSE = 24
 
 Result = TypeVar("Result")
-
-
-class DenseRows(Rows):
-    """Rows of a two-dimensional array of any real type and any memory layout.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_columns)
-        Never written to and never copied as a whole.
-    shift : array of shape (n_columns,), optional
-        See `Rows`.
-    """
-
-    def __init__(self, X: AnyArray, shift: Vector | None = None) -> None:
-        super().__init__(X.shape[0], X.shape[1], shift)
-        self._X = X
-
-    def block(self, start: int, stop: int) -> Matrix:
-        # A view of the data where they are float64 and not shifted.
-        block = self._X[start:stop].astype(np.float64, copy=False)
-        return block if self.shift is None else block - self.shift
-
-    def take(self, indices: Indices) -> Matrix:
-        taken = self._X[indices].astype(np.float64, copy=False)
-        if self.shift is not None:
-            taken -= self.shift
-        return taken
-
-    def shifted(self, shift: Vector) -> DenseRows:
-        return DenseRows(self._X, shift)
-
-    def some(self, indices: Indices) -> DenseRows:
-        return some_dense(self, indices)
-
-    def column(self, index: int) -> AnyArray:
-        column: AnyArray = self._X[:, index]
-        return column
-
-
-def some_dense(rows: Rows, indices: Indices) -> DenseRows:
-    """Return some of any rows as a dense array, with the same shift."""
-    plain = rows if rows.shift is None else rows.shifted(np.zeros(rows.n_columns))
-    return DenseRows(plain.take(indices), rows.shift)
 
 
 class SparseRows(Rows):
@@ -86,11 +43,11 @@ class SparseRows(Rows):
     def take(self, indices: Indices) -> Matrix:
         return self._dense(self._X[indices])
 
-    def shifted(self, shift: Vector) -> SparseRows:
+    def shifted(self, shift: Vector | None) -> SparseRows:
         return SparseRows(self._X, shift)
 
-    def column(self, index: int) -> AnyArray:
-        return self._X[:, [index]].toarray().ravel()
+    def some(self, indices: Indices) -> SparseRows:
+        return SparseRows(self._X[indices], self.shift)
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
@@ -107,7 +64,7 @@ class SparseRows(Rows):
             return super().squares(weights)
         squares = self._X.astype(np.float64)  # a copy
         plain = squares.data.copy()
-        if weights is not None:  # first, for rows without one may be of any size
+        if weights is not None:  # first, as in `Rows.squares`
             squares.data *= np.repeat(weights, np.diff(squares.indptr))
         squares.data *= plain
         return np.asarray(squares.T @ np.ones(self.n_rows))
@@ -124,11 +81,7 @@ class SparseRows(Rows):
             kernel += centre @ centre
         return kernel
 
-    def some(self, indices: Indices) -> SparseRows:
-        return SparseRows(self._X[indices], self.shift)
-
     def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
-        # Of all columns at once, because there may be many.
         X = self._X if weights is None else self._X[weights > 0]
         if not X.shape[0]:
             return np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
@@ -146,7 +99,7 @@ class SparseRows(Rows):
         return _added_up(self._map_parts(part))
 
     def single_kernel_product(self, x: Matrix, centre: Vector) -> Matrix | None:
-        # In half the time, from copies of the rows and of the columns.
+        # In half the time, from copies by rows and by columns.
         if self.shift is not None:
             return None
         few, total = np.asarray(x, np.float32), x.sum(axis=0)
@@ -159,7 +112,7 @@ class SparseRows(Rows):
 
     @cached_property
     def _single(self) -> tuple[list[Any], list[Any]]:
-        """The columns and the rows in single precision, in parts of about as many numbers."""
+        """Copies by columns and by rows in single precision, each in parts of equal size."""
 
         def parts(X: Any) -> list[Any]:
             cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, N_PARTS + 1)[1:-1])
@@ -175,7 +128,7 @@ class SparseRows(Rows):
         columns = np.ascontiguousarray(coef.T)
         offset = np.asarray(intercept)[..., None]
 
-        @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
+        @np.errstate(over="ignore", invalid="ignore")  # rows of weight zero may score infinity
         def part(rows: slice, X: Any) -> tuple[Vector, ...]:
             t = scores[..., rows]
             t[:] = (X @ columns).T
@@ -191,7 +144,7 @@ class SparseRows(Rows):
         return scores, _added_up([p[0] for p in parts]), sum(p[1] for p in parts)
 
     def _map_parts(self, function: Callable[[slice, Any], Result]) -> list[Result]:
-        """Apply a function to parts of the rows, in threads; few, for each may return a sum."""
+        """Apply a function to parts of the rows, in threads."""
         if self._X.nnz < SMALL:
             return [function(slice(0, self.n_rows), self._X)]
         edges = np.linspace(0, self.n_rows, N_PARTS + 1).astype(int)
@@ -217,10 +170,7 @@ class SparseRows(Rows):
 
 
 def _without_duplicates(X: Any) -> Any:
-    """Return a matrix with at most one entry in each place; the same one if that is so already.
-
-    Products with large entries that cancel would lose the digits that their sum has.
-    """
+    """Add up duplicate entries: of large ones that cancel, products would lose all digits."""
     if X.has_canonical_format:
         return X
     X = X.tocsc().tocsr()  # sorted, with duplicates in the order in which they were given
@@ -229,11 +179,8 @@ def _without_duplicates(X: Any) -> Any:
 
 
 def _added_up(parts: list[Vector]) -> Vector:
-    """Add up arrays that have the columns first, and put these last."""
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    return np.ascontiguousarray(total.T)
+    """Add up arrays of shape (n_columns, n_sums), and transpose them."""
+    return np.ascontiguousarray(sum(parts[1:], start=parts[0]).T)
 
 
 def as_rows(X: Any) -> Rows:
