@@ -198,13 +198,13 @@ def test_a_penalty_is_chosen_in_a_few_readings(batch_rows, tmp_path, monkeypatch
     case = Case(LeastSquaresClassifierCV, labeled=0.2)
     X, y, _ = case.data()
     data = open_parquet(write(tmp_path, X, y), "label", batch_rows=batch_rows)
-    chunks, work = [], ParquetRows._work
+    chunks, run = [], ParquetRows._run
 
     def counted(self, verb, chosen, *others):
         chunks.extend(chosen)
-        return work(self, verb, chosen, *others)
+        return run(self, verb, chosen, *others)
 
-    monkeypatch.setattr(ParquetRows, "_work", counted)
+    monkeypatch.setattr(ParquetRows, "_run", counted)
     clf = LeastSquaresClassifierCV().fit(*data)
     assert clf.alpha_ == pytest.approx(LeastSquaresClassifierCV().fit(X, y).alpha_, rel=1e-12)
     assert len(chunks) <= 9 * data.X.n_chunks
@@ -300,9 +300,19 @@ def test_files_without_rows(tmp_path):
         LeastSquaresClassifier().fit(*nothing)
 
 
-def test_text_is_no_feature(tmp_path):
-    parquet.write_table(pa.table({"x": ["a", "b"], "label": [0, 1]}), tmp_path / "a.parquet")
-    refused(tmp_path, "'x' .* is string, but features are numbers")
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["a", "b"]),
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.array([1, 2], pa.timestamp("s", "UTC")),
+        pa.array([[1.0], [2.0]]),
+    ],
+    ids=["string", "dictionary", "timestamp", "list"],
+)
+def test_features_are_numbers(values, tmp_path):
+    parquet.write_table(pa.table({"x": values, "label": [0, 1]}), tmp_path / "a.parquet")
+    refused(tmp_path, f"'x' .* is {str(values.type)[:4]}.*, but features are numbers")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -339,15 +349,15 @@ def test_message_says_where_features_are_missing(tmp_path):
 def spoil_after(data, n_passes, spoil):
     """Spoil the files in the middle of a fit."""
     rows, seen = data.X, []
-    original = rows._in_parts
+    original = rows._run
 
-    def in_parts(*args):
+    def run(*args):
         seen.append(args)
         if len(seen) == n_passes:
             spoil()
         return original(*args)
 
-    rows._in_parts = in_parts
+    rows._run = run
     return data
 
 

@@ -25,10 +25,8 @@ from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
 from neverworse.rows._sparse import SparseRows, as_rows
 
 if TYPE_CHECKING:
-    from neverworse.rows._dask import DaskRows, gather, map_rows
-    from neverworse.rows._dask_engine import Engine, LostClusterError
-    from neverworse.rows._parquet import open_parquet
-    from neverworse.rows._parquet_files import File
+    from neverworse.rows._dask import DaskRows, Engine, LostClusterError, gather, map_rows
+    from neverworse.rows._parquet import File, open_parquet
 
 __all__ = [
     "BLOCK",
@@ -60,15 +58,13 @@ __all__ = [
     "with_features",
 ]
 
-# Names that need an optional package: their module, a message, and the extra to install.
+# Names that need an optional package: their module is called after the extra that installs it.
 _OPTIONAL = {
-    "open_parquet": ("_parquet", "Parquet files need PyArrow", "parquet"),
-    "File": ("_parquet_files", "Parquet files need PyArrow", "parquet"),
-    "DaskRows": ("_dask", "Dask collections need Dask", "dask"),
-    "Engine": ("_dask_engine", "Dask collections need Dask", "dask"),
-    "LostClusterError": ("_dask_engine", "Dask collections need Dask", "dask"),
-    "gather": ("_dask", "Dask collections need Dask", "dask"),
-    "map_rows": ("_dask", "Dask collections need Dask", "dask"),
+    "parquet": ("Parquet files need PyArrow", {"open_parquet", "File"}),
+    "dask": (
+        "Dask collections need Dask",
+        {"DaskRows", "Engine", "LostClusterError", "gather", "map_rows"},
+    ),
 }
 
 
@@ -84,10 +80,10 @@ def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
 
 def __getattr__(name: str) -> Any:
     """Import what needs an optional package when it is used."""
-    if name not in _OPTIONAL:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, what, extra = _OPTIONAL[name]
-    try:
-        return getattr(import_module(f"neverworse.rows.{module}"), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(f"{what}, not installed here. {install(extra)}") from error
+    for extra, (message, names) in _OPTIONAL.items():
+        if name in names:
+            try:
+                return getattr(import_module(f"neverworse.rows._{extra}"), name)
+            except ModuleNotFoundError as error:
+                raise ImportError(f"{message}, not installed here. {install(extra)}") from error
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -64,9 +64,7 @@ class Rows(ABC):
     random_access = True
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
-        self.n_rows = n_rows
-        self.n_columns = n_columns
-        self.shift = shift
+        self.n_rows, self.n_columns, self.shift = n_rows, n_columns, shift
         self.most_taken = n_rows
         fewest, most = BLOCK_ROWS
         row_bytes = 8 * max(n_columns, 1)
@@ -84,6 +82,12 @@ class Rows(ABC):
     @abstractmethod
     def shifted(self, shift: Vector | None) -> Rows:
         """Return the same data with another shift, or without one."""
+
+    def _less_shift(self, values: Matrix) -> Matrix:
+        """Subtract the shift, in place."""
+        if self.shift is not None:
+            values -= self.shift
+        return values
 
     def some(self, indices: Indices) -> Rows:
         """Return some of the rows as rows of their own, in memory, with the same shift."""
@@ -108,18 +112,10 @@ class Rows(ABC):
         known: Sequence[Any] = (),
         kept: Sequence[Any] = (),
     ) -> Any:
-        """Apply a function to every chunk, in one pass, and return its results as state.
+        """Return ``function(rows, *common, *known, *kept)`` of every chunk as state, in one pass.
 
-        Parameters
-        ----------
-        function : callable
-            ``function(rows, *common, *known, *kept)`` for the rows of a chunk; can be pickled.
-        *common
-            Arguments that are the same for all chunks.
-        known : sequence of objects
-            With a method `at`, see `scatter`; every chunk gets its part.
-        kept : sequence of states
-            Every chunk gets its own.
+        The function can be pickled; the common arguments are the same for all chunks. Of what is
+        known about all rows (see `scatter`), and of states, every chunk gets its part.
         """
         return function(self, *common, *known, *kept)
 
@@ -194,7 +190,8 @@ class Rows(ABC):
     def weighted_sum(self, weights: Vector) -> Vector:
         """Return E'weights, for each row of `weights` if there are several."""
         return self._added_up(
-            lambda rows: (sum_of_block(weights[..., rows], self.block(rows.start, rows.stop)),)
+            lambda rows: (sum_of_block(weights[..., rows], self._factor(rows)),),
+            self._factor_slices(),
         )[0]
 
     def squares(self, weights: Vector | None = None) -> Vector:
@@ -270,7 +267,7 @@ class Rows(ABC):
             products = (block.T @ weighted).T - np.outer(weighted.sum(axis=0), centre)
             return scores.T @ weighted, products
 
-        return self._added_up(spread)
+        return self._added_up(spread, self._factor_slices())
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets."""
@@ -317,8 +314,7 @@ class Rows(ABC):
         offset = np.asarray(self.offset(coef, intercept))[..., None]
 
         def score(rows: slice) -> tuple[Vector, ...]:
-            block = self.block(rows.start, rows.stop)
-            t = scores[..., rows]
+            block, t = self._factor(rows), scores[..., rows]
             scores_of_block(coef, block, out=t)
             t += offset
             if weigh is None:
@@ -326,22 +322,23 @@ class Rows(ABC):
             x = weigh(t, rows)
             return sum_of_block(x, block), np.asarray(x.sum(axis=-1))
 
-        return scores, *self._added_up(score)
+        return scores, *self._added_up(score, self._factor_slices())
 
-    def _added_up(self, function: Callable[[slice], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Add up what a function returns for blocks of rows: several arrays at once."""
+    def _added_up(
+        self, function: Callable[[slice], tuple[Any, ...]], slices: list[list[slice]] | None = None
+    ) -> tuple[Any, ...]:
+        """Add up several arrays that a function returns for slices of rows, in parts."""
 
-        def part(bounds: tuple[int, int]) -> list[Any]:
-            slices = self._slices(*bounds)
+        def part(slices: list[slice]) -> list[Any]:
             # An overflow shows in the result; rows of weight zero may score infinity.
             with np.errstate(over="ignore", invalid="ignore"):
-                totals = list(function(next(slices, slice(*bounds))))
-                for rows in slices:
+                totals = list(function(slices[0]))
+                for rows in slices[1:]:
                     for total, found in zip(totals, function(rows), strict=True):
                         total += found
             return totals
 
-        parts = map_in_threads(part, self.parts())
+        parts = map_in_threads(part, self._block_slices() if slices is None else slices)
         return tuple(sum(found) for found in zip(*parts, strict=True))
 
     def parts(self) -> list[tuple[int, int]]:
@@ -353,9 +350,17 @@ class Rows(ABC):
         edges[-1] = self.n_rows
         return [(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
+    def _block_slices(self) -> list[list[slice]]:
+        """Return the slices of blocks, at least one, in each of the parts."""
+        return [[*self._slices(*bounds)] or [slice(*bounds)] for bounds in self.parts()]
+
+    # Products with a vector for each class need no dense rows: how these are read for them
+
     def _factor(self, rows: slice) -> Any:
-        """Return a block as a factor of products, dense or sparse."""
         return self.block(rows.start, rows.stop)
+
+    def _factor_slices(self) -> list[list[slice]]:
+        return self._block_slices()
 
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for lo in range(start, stop, self.block_rows):
@@ -383,10 +388,7 @@ class DenseRows(Rows):
         return block if self.shift is None else block - self.shift
 
     def take(self, indices: Indices) -> Matrix:
-        taken = self._X[indices].astype(np.float64, copy=False)
-        if self.shift is not None:
-            taken -= self.shift
-        return taken
+        return self._less_shift(self._X[indices].astype(np.float64, copy=False))
 
     def shifted(self, shift: Vector | None) -> DenseRows:
         return DenseRows(self._X, shift)

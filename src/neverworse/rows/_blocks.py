@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from threadpoolctl import ThreadpoolController  # a requirement of scikit-learn
 
 from neverworse._typing import Indices, Matrix, Vector
@@ -130,6 +130,21 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
         return list(chain.from_iterable(found))
 
 
+def float_type(columns: Iterable[tuple[str, Any, Any]]) -> np.dtype[Any]:
+    """Return the smallest of float32 and float64 that holds columns of some types.
+
+    For each column: its name, its type for a message, and its NumPy type.
+    """
+    kinds: list[Any] = [np.float32]
+    for name, shown, kind in columns:
+        if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
+            raise ValueError(
+                f"{name} is {shown}, but features are numbers. Encode it, or leave it out."
+            )
+        kinds.append(kind)
+    return np.result_type(*kinds)
+
+
 def blocks(x: Matrix) -> list[slice]:
     """Return slices of the rows (the last axis) of about `BLOCK` numbers each, at least one."""
     n = x.shape[1]
@@ -165,10 +180,9 @@ def in_streams(parts: Sequence[Part], work: Callable[[Part], Iterator[Item]]) ->
         return found
 
     with single_threaded_blas() as n_threads, ThreadPoolExecutor(n_threads) as streams:
-        coming = [streams.submit(run, part) for part in parts]
         try:
-            while coming:
-                yield from coming.pop(0).result()
+            for found in streams.map(run, parts):
+                yield from found
         finally:
             stop.set()
             streams.shutdown(cancel_futures=True)
@@ -180,14 +194,19 @@ def _row_pieces(n_rows: int, size: int) -> list[slice]:
     return [slice(lo, lo + step) for lo in range(0, n_rows, step)]
 
 
-def scores_of_block(coef: Vector, block: Matrix, out: Vector) -> None:
-    """Compute coef·x for every row x of a block."""
+def scores_of_block(coef: Vector, block: Any, out: Vector) -> None:
+    """Compute coef·x for every row x of a block, dense or sparse."""
+    if sparse.issparse(block):
+        out[:] = (block @ np.ascontiguousarray(coef.T)).T
+        return
     for rows in _row_pieces(len(block), coef.size):
         np.matmul(coef, block[rows].T, out=out[..., rows])
 
 
-def sum_of_block(weights: Vector, block: Matrix) -> Vector:
+def sum_of_block(weights: Vector, block: Any) -> Vector:
     """Return the weighted sum of the rows of a block, for each row of `weights` if several."""
+    if sparse.issparse(block):
+        return np.ascontiguousarray((block.T @ weights.T).T, dtype=np.float64)
     total = np.zeros((*weights.shape[:-1], block.shape[1]))
     for rows in _row_pieces(len(block), total.size):
         total += weights[..., rows] @ block[rows]

@@ -14,10 +14,13 @@ from scipy import sparse
 
 from neverworse._typing import AnyArray
 from neverworse.rows._base import DenseRows, Rows
+from neverworse.rows._blocks import float_type
 from neverworse.rows._chunked import Arguments, ChunkedRows, ChunkState, Combine, Verb
-from neverworse.rows._dask_engine import Engine
+from neverworse.rows._dask_engine import Engine, LostClusterError
 from neverworse.rows._packed import pack, unpack
 from neverworse.rows._sparse import SparseRows
+
+__all__ = ["DaskRows", "Engine", "LostClusterError", "gather", "map_rows"]
 
 
 class DaskRows(ChunkedRows):
@@ -36,13 +39,16 @@ class DaskRows(ChunkedRows):
         _check_table(X)
         self._engine = Engine()
         self._X = X  # so that persisted chunks stay persisted
-        self._dtype = None if isinstance(X, da.Array) else _frame_type(X)
-        n_columns, names = X.shape[1], None
+        n_columns, names, self._dtype = X.shape[1], None, None
         if isinstance(X, da.Array):
             X = _one_column_chunk(X)
             self._chunks = list(X.to_delayed(optimize_graph=True).ravel())
             sizes = X.chunks[0]
         else:
+            self._dtype = float_type(
+                (f"Column {name!r} of X", dtype, getattr(dtype, "numpy_dtype", dtype))
+                for name, dtype in X.dtypes.items()
+            )
             self._chunks = X.to_delayed()
             sizes = (math.nan,) * len(self._chunks)
             if all(isinstance(name, str) for name in X.columns):
@@ -180,20 +186,6 @@ def _one_column_chunk(X: da.Array) -> da.Array:
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X is a Dask array of {X.dtype}, but features are numbers. Convert it.")
     return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
-
-
-def _frame_type(X: Any) -> np.dtype[Any]:
-    """Return the smallest of float32 and float64 that holds all columns of a data frame."""
-    kinds = []
-    for name, dtype in X.dtypes.items():
-        kind = getattr(dtype, "numpy_dtype", dtype)
-        if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
-            raise ValueError(
-                f"Column {name!r} of X is {dtype}, but features are numbers. Encode it, or leave "
-                "it out."
-            )
-        kinds.append(kind)
-    return np.result_type(np.float32, *kinds)
 
 
 def gather(values: Any) -> Any:

@@ -80,15 +80,10 @@ class FeatureRows(Rows):
         self._features = features
 
     def block(self, start: int, stop: int) -> Matrix:
-        return self._shift(self._features(self._base.block(start, stop)))
+        return self._less_shift(self._features(self._base.block(start, stop)))
 
     def take(self, indices: Indices) -> Matrix:
-        return self._shift(self._features(self._base.take(indices)))
-
-    def _shift(self, values: Matrix) -> Matrix:
-        if self.shift is not None:
-            values -= self.shift
-        return values
+        return self._less_shift(self._features(self._base.take(indices)))
 
     def shifted(self, shift: Vector | None) -> FeatureRows:
         return FeatureRows(self._base, self._features, shift)

@@ -27,7 +27,6 @@ class Packed:
     exceptions: AnyArray
 
     def unpack(self) -> AnyArray:
-        """Return the array."""
         size = int(np.prod(self.shape))
         if self.bits is None:
             array = np.repeat(self.values, size)
@@ -44,7 +43,6 @@ class Narrow:
     array: AnyArray
 
     def unpack(self) -> AnyArray:
-        """Return the array."""
         return self.array.astype(np.float64)
 
 
@@ -56,7 +54,6 @@ class PackedFields:
     fields: dict[str, Any]
 
     def unpack(self) -> Any:
-        """Return the object."""
         return self.kind(**{name: unpack(value) for name, value in self.fields.items()})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from os import PathLike
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows._base import Rows
-from neverworse.rows._blocks import in_streams, read_ahead
+from neverworse.rows._blocks import float_type, in_streams, read_ahead
 from neverworse.rows._chunked import Arguments, ChunkedRows, Combine, Verb
 from neverworse.rows._parquet_files import (
     File,
@@ -23,6 +23,8 @@ from neverworse.rows._parquet_files import (
     read_chunks,
     read_column,
 )
+
+__all__ = ["ColumnRows", "File", "ParquetData", "ParquetRows", "open_parquet"]
 
 CHUNK_BYTES = 2**24  # each stream has two or three of these in memory
 MOST_CHUNK_ROWS = 2**18
@@ -87,9 +89,7 @@ class ColumnRows(Rows):
             for into, column in zip(found, piece, strict=True):
                 into[:] = column.take(places, mode="clip")
             taken[mine] = found.T
-        if self.shift is not None:
-            taken -= self.shift
-        return taken
+        return self._less_shift(taken)
 
     def shifted(self, shift: Vector | None) -> ColumnRows:
         return ColumnRows(self._pieces, shift)
@@ -112,9 +112,6 @@ class ParquetData(NamedTuple):
     sample_weight: AnyArray | None
 
 
-Reading = Callable[[Iterator[Any]], Iterator[Any]]  # `iter` or `read_ahead`
-
-
 class ParquetRows(ChunkedRows):
     """Rows of Parquet files.
 
@@ -131,7 +128,10 @@ class ParquetRows(ChunkedRows):
     ) -> None:
         check_columns(files, columns)
         self.files = tuple(files)
-        self.dtype = _common_type(files[0], columns)
+        kinds = [(name, files[0].schema.field(name).type) for name in columns]
+        self.dtype = float_type(
+            (f"Column {name!r} of {files[0].path}", kind, _numpy_type(kind)) for name, kind in kinds
+        )
         if batch_rows is None:
             fitting = CHUNK_BYTES // (self.dtype.itemsize * max(len(columns), 1))
             batch_rows = min(2 ** max(fitting.bit_length() - 1, 0), MOST_CHUNK_ROWS)
@@ -141,37 +141,30 @@ class ParquetRows(ChunkedRows):
         super().__init__([batch_rows] * whole + [rest] * (rest > 0), len(columns), list(columns))
 
     def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterator[Any]:
-        def work(part: slice, reading: Reading) -> Iterator[Any]:
-            return self._work(verb, chosen[part], arguments[part], reading)
-
-        return self._in_parts(chosen, work)
+        return self._run(verb, chosen, arguments)
 
     def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
-        every = range(self.n_chunks)
+        return reduce(combine, self._run(verb, range(self.n_chunks), arguments, combine))
 
-        def work(part: slice, reading: Reading) -> Iterator[Any]:
-            yield reduce(combine, self._work(verb, every[part], arguments[part], reading))
-
-        return reduce(combine, self._in_parts(every, work))
-
-    def _in_parts(
-        self, chosen: Sequence[int], work: Callable[[slice, Reading], Iterator[Any]]
+    def _run(
+        self,
+        verb: Verb,
+        chosen: Sequence[int],
+        arguments: Arguments,
+        combine: Combine | None = None,
     ) -> Iterator[Any]:
-        """Yield the results of all parts of the files, several of which are worked on at once."""
-        parts = self._parts(chosen)
-        if len(parts) > 1:
-            yield from in_streams(parts, lambda part: work(part, iter))
-        else:
-            yield from work(parts[0], read_ahead)
+        """Yield the results of chunks, or what they combine to in each part of the files."""
+        parts, names = self._parts(chosen), self.column_names or []
+
+        def work(part: slice) -> Iterator[Any]:
+            chunks = read_chunks(self.files, names, self.batch_rows, chosen[part])
+            chunks = read_ahead(chunks) if len(parts) == 1 else chunks
+            # No chunk is held while the next one is read.
+            found = (verb(ColumnRows(next(chunks)), *own) for own in arguments[part])
+            return found if combine is None else iter([reduce(combine, found)])
+
+        yield from work(parts[0]) if len(parts) == 1 else in_streams(parts, work)
         pa.default_memory_pool().release_unused()
-
-    def _work(
-        self, verb: Verb, chosen: Sequence[int], arguments: Arguments, reading: Reading
-    ) -> Iterator[Any]:
-        assert self.column_names is not None
-        chunks = reading(read_chunks(self.files, self.column_names, self.batch_rows, chosen))
-        for own in arguments:  # no chunk is held while the next one is read
-            yield verb(ColumnRows(next(chunks)), *own)
 
     def _parts(self, chosen: Sequence[int]) -> list[slice]:
         """Cut the chosen chunks into parts that begin with a row group, where reading can begin."""
@@ -253,17 +246,6 @@ def open_parquet(
     )
 
 
-def _common_type(file: File, columns: Sequence[str]) -> np.dtype[Any]:
-    """Return the smallest of float32 and float64 that holds all columns."""
-    types = []
-    for name in columns:
-        kind = file.schema.field(name).type
-        if not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        ):
-            raise ValueError(
-                f"Column {name!r} of {file.path} is {kind}, but features are numbers. Encode it, "
-                "or name the features with columns=[...]."
-            )
-        types.append(np.dtype(kind.to_pandas_dtype()))
-    return np.result_type(np.float32, *types)
+def _numpy_type(kind: pa.DataType) -> np.dtype[Any] | None:
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return np.dtype(kind.to_pandas_dtype()) if number else None

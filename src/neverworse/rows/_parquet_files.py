@@ -152,9 +152,8 @@ def read_column(files: Sequence[File], name: str) -> AnyArray:
         low = compute.min(column).as_py()
         if low is None or low >= 0:
             column = column.cast(pa.int64()).fill_null(-1)
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return column.to_numpy()
-    if pa.types.is_floating(kind) or (pa.types.is_boolean(kind) and not column.null_count):
+    whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if pa.types.is_floating(kind) or (whole and not column.null_count):
         return column.to_numpy()
     encoded = column.combine_chunks().dictionary_encode()  # one object for all that are equal
     if isinstance(encoded, pa.ChunkedArray):

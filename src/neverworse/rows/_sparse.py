@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from neverworse._typing import Indices, Matrix, Scalars, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse.rows._base import SMALL, DenseRows, Rows
-from neverworse.rows._blocks import Weigh, map_in_threads
+from neverworse.rows._blocks import map_in_threads
 
 N_PARTS = 4  # for threads, whatever their number
 # Multiplications of sparse matrices take some 500 times as long as those of dense blocks, run on
 # one core, and copy the data: for a Gram matrix, dense blocks are at least as fast where at least
 # one number in this many is not zero.
 DENSE = 24
-
-Result = TypeVar("Result")
 
 
 class SparseRows(Rows):
@@ -89,15 +86,6 @@ class SparseRows(Rows):
         low, high = (np.asarray(end.toarray(), np.float64).ravel() for end in (X.min(0), X.max(0)))
         return low, high
 
-    def weighted_sum(self, weights: Vector) -> Vector:
-        if self.shift is not None:
-            return super().weighted_sum(weights)
-
-        def part(rows: slice, X: Any) -> Vector:
-            return np.asarray(X.T @ weights[..., rows].T, dtype=np.float64)
-
-        return _added_up(self._map_parts(part))
-
     def single_kernel_product(self, x: Matrix, centre: Vector) -> Matrix | None:
         # In half the time, from copies by rows and by columns.
         if self.shift is not None:
@@ -121,38 +109,16 @@ class SparseRows(Rows):
         X = self._X.astype(np.float32)
         return parts(sparse.csr_array(X.T.tocsr())), parts(X)
 
-    def _pass(self, coef: Vector, intercept: Scalars, weigh: Weigh | None) -> tuple[Any, ...]:
-        if self.shift is not None:
-            return super()._pass(coef, intercept, weigh)
-        scores = np.empty((*coef.shape[:-1], self.n_rows))
-        columns = np.ascontiguousarray(coef.T)
-        offset = np.asarray(intercept)[..., None]
-
-        @np.errstate(over="ignore", invalid="ignore")  # rows of weight zero may score infinity
-        def part(rows: slice, X: Any) -> tuple[Vector, ...]:
-            t = scores[..., rows]
-            t[:] = (X @ columns).T
-            t += offset
-            if weigh is None:
-                return ()
-            x = weigh(t, rows)
-            return np.asarray(X.T @ x.T, dtype=np.float64), x.sum(axis=-1)
-
-        parts = self._map_parts(part)
-        if weigh is None:
-            return (scores,)
-        return scores, _added_up([p[0] for p in parts]), sum(p[1] for p in parts)
-
-    def _map_parts(self, function: Callable[[slice, Any], Result]) -> list[Result]:
-        """Apply a function to parts of the rows, in threads."""
-        if self._X.nnz < SMALL:
-            return [function(slice(0, self.n_rows), self._X)]
-        edges = np.linspace(0, self.n_rows, N_PARTS + 1).astype(int)
-        parts = [slice(int(lo), int(hi)) for lo, hi in pairwise(edges)]
-        return map_in_threads(lambda rows: function(rows, self._view(rows)), parts)
-
     def _factor(self, rows: slice) -> Any:
         return self._view(rows) if self.shift is None else super()._factor(rows)
+
+    def _factor_slices(self) -> list[list[slice]]:
+        if self.shift is not None:
+            return super()._factor_slices()
+        # Few, because sums over each may have very many columns.
+        n_parts = 1 if self._X.nnz < SMALL else N_PARTS
+        edges = np.linspace(0, self.n_rows, n_parts + 1).astype(int).tolist()
+        return [[slice(lo, hi)] for lo, hi in pairwise(edges)]
 
     def _view(self, rows: slice) -> Any:
         """Return some rows as a sparse matrix, without copying them."""
@@ -163,10 +129,7 @@ class SparseRows(Rows):
         return sparse.csr_array((X.data[lo:hi], X.indices[lo:hi], indptr), shape=shape)
 
     def _dense(self, X: Any) -> Matrix:
-        dense: Matrix = X.astype(np.float64, copy=False).toarray()
-        if self.shift is not None:
-            dense -= self.shift
-        return dense
+        return self._less_shift(X.astype(np.float64, copy=False).toarray())
 
 
 def _without_duplicates(X: Any) -> Any:
@@ -176,11 +139,6 @@ def _without_duplicates(X: Any) -> Any:
     X = X.tocsc().tocsr()  # sorted, with duplicates in the order in which they were given
     X.sum_duplicates()
     return X
-
-
-def _added_up(parts: list[Vector]) -> Vector:
-    """Add up arrays of shape (n_columns, n_sums), and transpose them."""
-    return np.ascontiguousarray(sum(parts[1:], start=parts[0]).T)
 
 
 def as_rows(X: Any) -> Rows:
