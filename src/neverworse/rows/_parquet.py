@@ -135,6 +135,11 @@ class ParquetRows(ChunkedRows):
         if batch_rows is None:
             fitting = CHUNK_BYTES // (self.dtype.itemsize * max(len(columns), 1))
             batch_rows = min(2 ** max(fitting.bit_length() - 1, 0), MOST_CHUNK_ROWS)
+            # Chunks that divide row groups evenly are not in two pieces.
+            group_rows = max(files[0].group_rows, default=0)
+            n_chunks = -(-group_rows // batch_rows)
+            if n_chunks > 1 and group_rows % n_chunks == 0:
+                batch_rows = group_rows // n_chunks
         self.batch_rows = batch_rows
         n_rows = sum(file.n_rows for file in files)
         whole, rest = divmod(n_rows, batch_rows)
