@@ -70,14 +70,6 @@ def first(part):
     return part[:1]
 
 
-def at(part, indices):
-    return part[indices]
-
-
-def in_two_rows(part, indices):
-    return np.stack([part[indices], -part[indices]])
-
-
 @chunked
 def test_every_chunk_is_asked(place):
     rows = place(X)
@@ -103,17 +95,6 @@ def test_keep_only_frees_memory_of_this_process_only():
         rows = place(X)
         kept = rows.keep_only(first, rows.scatter(Numbers(VALUES)))
         assert rows.map_state(len, (kept,)) == left
-
-
-@pytest.mark.parametrize("indices", [[0, 2, 3, 6, 7], [7], [1, 1, 4], range(8), []])
-@anywhere
-def test_pick(place, indices):
-    indices = np.array(indices, dtype=np.intp)
-    rows = place(X)
-    kept = rows.keep(values_of, known=(Numbers(VALUES),))
-    np.testing.assert_array_equal(rows.pick(at, kept, indices), VALUES[indices])
-    found = rows.pick(in_two_rows, kept, indices)
-    np.testing.assert_array_equal(found, [VALUES[indices], -VALUES[indices]])
 
 
 @anywhere

@@ -228,7 +228,7 @@ def refused(X, y, message, error=ValueError):
 def test_chunks_of_different_widths():
     y = np.arange(30) % 2
     blocks = [np.ones((10, 3)), np.ones((10, 4)), np.ones((10, 3))]
-    refused(from_blocks(blocks, 3), y, "Chunk 1 of X has 4 columns, but 3 are expected")
+    refused(from_blocks(blocks, 3), y, "Chunk 1 of X has 10 rows and 4 columns, but 10 rows and 3")
     unknown = da.from_delayed(dask.delayed(blocks[0]), (np.nan, 3), float)
     wide = da.from_delayed(dask.delayed(blocks[1]), (np.nan, 3), float)
     refused(da.concatenate([unknown, wide], allow_unknown_chunksizes=True), y[:20], "Chunk 1 .* 4")
@@ -242,7 +242,7 @@ def test_chunks_that_change_between_passes():
         return rng.normal(size=(next(sizes), 2))
 
     lazy = da.from_delayed(dask.delayed(block, pure=False)(), (10, 2), float)
-    refused(lazy, np.arange(10) % 2, "Chunk 0 of X has 9 rows, but 10 are expected")
+    refused(lazy, np.arange(10) % 2, "Chunk 0 of X has 9 rows and 2 columns, but 10 rows")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

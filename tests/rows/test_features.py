@@ -31,7 +31,6 @@ def test_all_verbs(both, shifted):
     np.testing.assert_allclose(rows.scores(coef, intercept), dense.scores(coef, intercept), **close)
     np.testing.assert_allclose(rows.weighted_sum(s), dense.weighted_sum(s), **close)
     np.testing.assert_allclose(rows.squares(s), dense.squares(s), **close)
-    np.testing.assert_allclose(rows.column(2), dense.column(2), **close)
     np.testing.assert_allclose(
         rows.ranges(np.array([1, 4]), s - 0.5), dense.ranges(np.array([1, 4]), s - 0.5), **close
     )

@@ -100,7 +100,6 @@ def test_verbs(batch_rows, tmp_path):
     for indices in ([], [500], [3, 3, 1, 499], range(0, 501, 7)):
         indices = np.array(indices, dtype=np.intp)
         np.testing.assert_array_equal(rows.take(indices), X[indices])
-    np.testing.assert_array_equal(rows.column(1), X[:, 1])
     shifted = rows.shifted(np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(shifted.block(5, 9), X[5:9] - [1.0, 2.0, 3.0])
 
@@ -199,13 +198,13 @@ def test_a_penalty_is_chosen_in_a_few_readings(batch_rows, tmp_path, monkeypatch
     case = Case(LeastSquaresClassifierCV, labeled=0.2)
     X, y, _ = case.data()
     data = open_parquet(write(tmp_path, X, y), "label", batch_rows=batch_rows)
-    chunks, work = [], ParquetRows._work
+    chunks, run = [], ParquetRows._run
 
     def counted(self, verb, chosen, *others):
         chunks.extend(chosen)
-        return work(self, verb, chosen, *others)
+        return run(self, verb, chosen, *others)
 
-    monkeypatch.setattr(ParquetRows, "_work", counted)
+    monkeypatch.setattr(ParquetRows, "_run", counted)
     clf = LeastSquaresClassifierCV().fit(*data)
     assert clf.alpha_ == pytest.approx(LeastSquaresClassifierCV().fit(X, y).alpha_, rel=1e-12)
     assert len(chunks) <= 9 * data.X.n_chunks
@@ -255,8 +254,8 @@ def test_wrong_tables(tmp_path):
     X, y, _ = CASES["small"].data()
     write(tmp_path, X, y)
     refused(tmp_path, "has no column 'nothing'", target="nothing")
-    refused(tmp_path, "Name at least one feature", columns=[])
-    refused(tmp_path, "Pass 1 or more", batch_rows=0)
+    refused(tmp_path, "a list of at least one feature", columns=[])
+    refused(tmp_path, "batch_rows must be 1 or more", batch_rows=0)
     refused(tmp_path / "none-*.parquet", "no Parquet file in")
     (tmp_path / "text.parquet").write_text("no table")
     refused(tmp_path / "text.parquet", "no Parquet file that can be read")
@@ -301,9 +300,19 @@ def test_files_without_rows(tmp_path):
         LeastSquaresClassifier().fit(*nothing)
 
 
-def test_text_is_no_feature(tmp_path):
-    parquet.write_table(pa.table({"x": ["a", "b"], "label": [0, 1]}), tmp_path / "a.parquet")
-    refused(tmp_path, "'x' .* is string, but features are numbers")
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["a", "b"]),
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.array([1, 2], pa.timestamp("s", "UTC")),
+        pa.array([[1.0], [2.0]]),
+    ],
+    ids=["string", "dictionary", "timestamp", "list"],
+)
+def test_features_are_numbers(values, tmp_path):
+    parquet.write_table(pa.table({"x": values, "label": [0, 1]}), tmp_path / "a.parquet")
+    refused(tmp_path, f"'x' .* is {str(values.type)[:4]}.*, but features are numbers")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -340,15 +349,15 @@ def test_message_says_where_features_are_missing(tmp_path):
 def spoil_after(data, n_passes, spoil):
     """Spoil the files in the middle of a fit."""
     rows, seen = data.X, []
-    original = rows.map_chunks
+    original = rows._run
 
-    def map_chunks(*args):
+    def run(*args):
         seen.append(args)
         if len(seen) == n_passes:
             spoil()
         return original(*args)
 
-    rows.map_chunks = map_chunks
+    rows._run = run
     return data
 
 

@@ -152,21 +152,6 @@ def test_block(size, kind, shifted):
 
 
 @kinds
-@shifts
-def test_column_is_without_shift(kind, shifted):
-    X, shift, _, _, _ = example("one block", shifted)
-    rows = KINDS[kind](X, shift)
-    for j in (0, 3, 6):
-        np.testing.assert_array_equal(rows.column(j), X[:, j])
-
-
-@kinds
-def test_column_has_the_type_of_the_data(kind):
-    X = integers("one block").astype(np.float32)
-    assert KINDS[kind](X).column(2).dtype == np.float32
-
-
-@kinds
 def test_shifted_replaces_the_shift(kind):
     X = integers("one block")
     first, second = np.arange(7.0), np.full(7, -2.0)
@@ -291,7 +276,6 @@ def test_duplicate_and_unsorted_entries_of_a_sparse_matrix():
         np.testing.assert_array_equal(rows.gram()[0], dense.T @ dense)
         np.testing.assert_array_equal(rows.gram(np.array([4.0, 1.0]))[1], [16.0, 3.0, 20.0])
         np.testing.assert_array_equal(rows.scores(np.array([1.0, 2.0, 3.0])), [18.0, 10.0])
-        np.testing.assert_array_equal(rows.column(0), [3.0, 4.0])
         np.testing.assert_array_equal(rows.take(np.array([1, 0])), dense[::-1])
     np.testing.assert_array_equal(X.data, [5.0, 1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(X.indices, [2, 0, 0, 1, 0])
@@ -398,7 +382,6 @@ def test_rows_are_only_read(kind, shifted, size):
     rows.scores_and_sum(coef, 1.0, lambda t, part: weights[part] * t)
     rows.weighted_sum(weights)
     rows.take(np.array([0, 1]))[:] = 5.0
-    rows.column(0)
     rows.shifted(coef).gram(weights)
     assert [a.tobytes() for a in arrays] == before
 

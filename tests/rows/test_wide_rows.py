@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from neverworse.rows import DenseRows, SparseRows, as_rows
-from neverworse.rows import _memory as sparse_module
+from neverworse.rows import _sparse as sparse_module
 
 KINDS = {
     "dense": lambda X, shift=None: DenseRows(X, shift),

@@ -97,8 +97,8 @@ class Scored:
     def all_scores(self) -> Matrix:
         return self.scores
 
-    def scores_at(self, indices: Indices) -> Matrix:
-        return self.scores[:, indices]
+    def scores_at(self, wanted: Wanted) -> Matrix:
+        return self.scores[:, wanted.indices]
 
     def copies(self) -> Matrix:
         return self.sample

@@ -1,13 +1,13 @@
-"""How rows are reached: in memory, dense or sparse; in Parquet files; in a Dask cluster.
+"""Access to rows: in memory, dense or sparse; in Parquet files; in a Dask cluster.
 
-The mathematics knows only the verbs of `Rows`: Gram matrix, scores, weighted sums, take.
+The mathematics uses only the methods of `Rows`: Gram matrix, scores, weighted sums, take.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neverworse._words import install
-from neverworse.rows._base import N_PARTS, SMALL, Rows
+from neverworse.rows._base import N_PARTS, DenseRows, Rows
 from neverworse.rows._blocks import (
     BLOCK,
     RowWeigh,
@@ -22,18 +22,15 @@ from neverworse.rows._blocks import (
 )
 from neverworse.rows._chunked import ChunkedRows, Verb
 from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
-from neverworse.rows._memory import DenseRows, SparseRows, as_rows
+from neverworse.rows._sparse import SparseRows, as_rows
 
 if TYPE_CHECKING:
-    from neverworse.rows._dask import DaskRows, gather, map_rows
-    from neverworse.rows._dask_engine import Engine, LostClusterError
-    from neverworse.rows._parquet import open_parquet
-    from neverworse.rows._parquet_files import File
+    from neverworse.rows._dask import DaskRows, Engine, LostClusterError, gather, map_rows
+    from neverworse.rows._parquet import File, open_parquet
 
 __all__ = [
     "BLOCK",
     "N_PARTS",
-    "SMALL",
     "ChunkedRows",
     "DaskRows",
     "DenseRows",
@@ -61,22 +58,20 @@ __all__ = [
     "with_features",
 ]
 
-# What needs a package that is not always there: where it is, and what is missing.
+# Names that need an optional package: their module is called after the extra that installs it.
 _OPTIONAL = {
-    "open_parquet": ("_parquet", "Parquet files need PyArrow", "parquet"),
-    "File": ("_parquet_files", "Parquet files need PyArrow", "parquet"),
-    "DaskRows": ("_dask", "Dask collections need Dask", "dask"),
-    "Engine": ("_dask_engine", "Dask collections need Dask", "dask"),
-    "LostClusterError": ("_dask_engine", "Dask collections need Dask", "dask"),
-    "gather": ("_dask", "Dask collections need Dask", "dask"),
-    "map_rows": ("_dask", "Dask collections need Dask", "dask"),
+    "parquet": ("Parquet files need PyArrow", {"open_parquet", "File"}),
+    "dask": (
+        "Dask collections need Dask",
+        {"DaskRows", "Engine", "LostClusterError", "gather", "map_rows"},
+    ),
 }
 
 
 def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
-    """Return features of rows, which have no shift, as rows of their own.
+    """Return features of rows without shift as rows.
 
-    With `keep`, those of rows in memory are computed once, if they take little of it.
+    With `keep`, features of rows in memory are computed once, if they are small.
     """
     if isinstance(rows, ChunkedRows):
         return rows.with_features(features)
@@ -84,11 +79,11 @@ def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs an optional package when it is asked for."""
-    if name not in _OPTIONAL:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, what, extra = _OPTIONAL[name]
-    try:
-        return getattr(import_module(f"neverworse.rows.{module}"), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(f"{what}, not installed here. {install(extra)}") from error
+    """Import what needs an optional package when it is used."""
+    for extra, (message, names) in _OPTIONAL.items():
+        if name in names:
+            try:
+                return getattr(import_module(f"neverworse.rows._{extra}"), name)
+            except ModuleNotFoundError as error:
+                raise ImportError(f"{message}, not installed here. {install(extra)}") from error
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

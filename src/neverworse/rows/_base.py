@@ -1,4 +1,4 @@
-"""What the mathematics asks of rows: Gram matrix, scores, weighted sums, and some rows."""
+"""What the mathematics asks of rows: Gram matrix, scores, weighted sums, and some of the rows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._blocks import Standard, Weigh, map_in_threads, reduce_rows, spread_of_block
+from neverworse.rows._blocks import (
+    Standard,
+    Weigh,
+    map_in_threads,
+    reduce_rows,
+    scores_of_block,
+    sum_of_block,
+)
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest; these were measured to be best.
 BLOCK_BYTES = 2**22
-BLOCK_ROWS = (128, 2048)  # fewest, and most, unless more of them are not longer than ...
+BLOCK_ROWS = (128, 2048)  # fewest, and most unless more rows take no more than NARROW_BYTES
 NARROW_BYTES = 2**19
-# A fixed number of parts makes every sum independent of the number of threads.
-N_PARTS = 16
-# Below this many numbers, starting threads costs more than it saves.
-SMALL = 2**18
+N_PARTS = 16  # a fixed number makes every sum independent of the number of threads
+SMALL = 2**18  # for fewer numbers, starting threads costs more than it saves
 
 Result = TypeVar("Result")
 
@@ -33,26 +38,24 @@ class Rows(ABC):
     `weighted_sum`; now and then `ranges`, `spread_along` and `triangle`), for a few rows (`take`,
     `map_taken`), and for functions of rows whose results stay where the rows are (`keep`).
 
-    For rows in memory, subclasses say how a block is read, and everything else follows. Rows that
-    are elsewhere come in chunks, see `ChunkedRows`. All sums are accumulated in float64, block by
-    block, whatever the type of the data.
+    Rows in memory define how a block is read, and everything else follows; other rows are
+    `ChunkedRows`. All sums are accumulated in float64, whatever the type of the data.
 
     Parameters
     ----------
     shift : array of shape (n_columns,), optional
-        Subtracted from every row as it is read: features far from zero keep their digits. The
-        rows of this object are the shifted rows.
+        Subtracted from every row as it is read: features far from zero keep their digits.
 
     Attributes
     ----------
     n_rows, n_columns : int
     shift : array or None
     block_rows : int
-        How many rows are read at once.
+        Number of rows that are read at once.
     column_names : list of str or None
-        Names of the columns, where the data have some.
+        Names of the columns, if the data have any.
     most_taken : int
-        So many rows may be copied out where that saves passes over all rows.
+        Maximum number of rows to copy where that saves passes over all rows.
     random_access : bool
         Whether taking a few rows costs less than a pass over all of them.
     """
@@ -61,9 +64,7 @@ class Rows(ABC):
     random_access = True
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
-        self.n_rows = n_rows
-        self.n_columns = n_columns
-        self.shift = shift
+        self.n_rows, self.n_columns, self.shift = n_rows, n_columns, shift
         self.most_taken = n_rows
         fewest, most = BLOCK_ROWS
         row_bytes = 8 * max(n_columns, 1)
@@ -76,22 +77,24 @@ class Rows(ABC):
 
     @abstractmethod
     def take(self, indices: Indices) -> Matrix:
-        """Return the rows with these indices as a dense float64 array of the caller's own."""
+        """Return a copy of the rows with these indices, as a dense float64 array."""
 
     @abstractmethod
-    def shifted(self, shift: Vector) -> Rows:
-        """Return the same data with another shift."""
+    def shifted(self, shift: Vector | None) -> Rows:
+        """Return the same data with another shift, or without one."""
 
-    @abstractmethod
+    def _less_shift(self, values: Matrix) -> Matrix:
+        """Subtract the shift, in place."""
+        if self.shift is not None:
+            values -= self.shift
+        return values
+
     def some(self, indices: Indices) -> Rows:
         """Return some of the rows as rows of their own, in memory, with the same shift."""
+        return DenseRows(self.shifted(None).take(indices), self.shift)
 
-    @abstractmethod
-    def column(self, index: int) -> AnyArray:
-        """Return one column of the data, without shift, as it is stored."""
-
-    # What passes leave of rows until the next one needs it. Rows in memory are one chunk, and what
-    # is kept of them is the thing itself.
+    # State that passes keep of each chunk of the rows. Rows in memory are one chunk, and their
+    # state is the object itself.
 
     @property
     def chunk_starts(self) -> list[int]:
@@ -99,10 +102,7 @@ class Rows(ABC):
         return [0]
 
     def scatter(self, known: Any) -> Any:
-        """Put what is known about all rows where they are, and return what stands for it.
-
-        The method ``known.at(rows)`` returns the same for the rows in a slice.
-        """
+        """Return data of all rows as state; ``known.at(rows)`` returns those of a slice of rows."""
         return known
 
     def keep(
@@ -112,18 +112,10 @@ class Rows(ABC):
         known: Sequence[Any] = (),
         kept: Sequence[Any] = (),
     ) -> Any:
-        """Make something of every chunk of the rows, in one pass, and keep it there.
+        """Return ``function(rows, *common, *known, *kept)`` of every chunk as state, in one pass.
 
-        Parameters
-        ----------
-        function : callable
-            ``function(rows, *common, *known, *kept)`` for the rows of a chunk; can be pickled.
-        *common
-            Arguments that are the same for all chunks.
-        known : sequence of objects
-            Of which every chunk gets its part, see `scatter`.
-        kept : sequence
-            What `scatter` and `keep` have returned; every chunk gets its own.
+        The function can be pickled; the common arguments are the same for all chunks. Of what is
+        known about all rows (see `scatter`), and of states, every chunk gets its part.
         """
         return function(self, *common, *known, *kept)
 
@@ -132,20 +124,15 @@ class Rows(ABC):
         function: Callable[..., Any],
         combine: Callable[[Any, Any], Any],  # noqa: ARG002
         *common: Any,
-        known: Sequence[Any] = (),
-        kept: Sequence[Any] = (),
+        **of_chunks: Any,
     ) -> Any:
-        """Do the same, but combine what is made, in the order of the chunks, and return it."""
-        return function(self, *common, *known, *kept)
+        """Like `keep`, but return the results, combined in the order of the chunks."""
+        return self.keep(function, *common, **of_chunks)
 
     def map_state(
-        self,
-        function: Callable[..., Any],
-        kept: Sequence[Any],
-        *common: Any,
-        known: Sequence[Any] = (),
+        self, function: Callable[..., Any], kept: Sequence[Any], *common: Any, known: Any = ()
     ) -> list[Any]:
-        """Return ``function(*kept, *common, *known)`` for each chunk; no pass over the rows."""
+        """Return ``function(*kept, *common, *known)`` for each chunk, without reading the rows."""
         return [function(*kept, *common, *known)]
 
     def reduce_state(
@@ -155,19 +142,14 @@ class Rows(ABC):
         kept: Sequence[Any],
         *common: Any,
     ) -> Any:
-        """Return the same, combined in the order of the chunks."""
+        """Like `map_state`, but combine the results in the order of the chunks."""
         return function(*kept, *common)
 
-    def pick(self, function: Callable[..., AnyArray], kept: Any, indices: Indices) -> AnyArray:
-        """Return values of some rows, with indices in increasing order.
-
-        ``function(kept, indices)`` returns those of rows of a chunk, with the rows last.
-        """
-        return function(kept, indices)
-
     def keep_only(self, function: Callable[[Any], Any], kept: Any) -> Any:
-        """Keep no more than what a function returns of it, if it takes memory of this process."""
+        """Replace a state by a function of it, if it takes memory of this process."""
         return function(kept)
+
+    # Sums over all rows
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
@@ -180,43 +162,36 @@ class Rows(ABC):
             block = block * np.sqrt(weights[rows])[:, None]
             return block.T @ block, total
 
-        gram, total = self._added_up(products)
-        return gram, total
+        return self._added_up(products)
 
     def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
         """Return coef·x + intercept for every row x of the data, before any shift.
 
-        For several linear functions, `coef` has one row and `intercept` one number for each, and
-        the scores of the functions are the rows of the result.
+        For several linear functions, `coef` and the result have one row for each.
         """
         return self._pass(coef, intercept, None)[0]
 
     def scores_and_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector, Vector]:
-        """Return the scores t, E'x and the sum of x = weigh(t), from one reading of the rows.
+        """Return the scores t, E'x and the sum of x = weigh(t), in one pass.
 
-        Parameters
-        ----------
-        coef, intercept
-            The linear function (or functions) of the unshifted rows that gives the scores.
-        weigh : callable
-            ``weigh(t, rows)`` gives the weights in the sum, for the scores ``t`` of the rows in the
-            slice ``rows``; for several sums, one row of weights for each.
+        ``weigh(t, rows)`` gives the weights in the sum, for the scores ``t`` of the rows in the
+        slice ``rows``; for several sums, one row of weights for each.
         """
-        scores, summed, total = self._pass(coef, intercept, weigh)
-        return scores, summed, total
+        return self._pass(coef, intercept, weigh)
 
     def score_weighted_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector]:
-        """Return what `scores_and_sum` does, but the scores."""
+        """Return E'x and the sum of x, see `scores_and_sum`."""
         return self.scores_and_sum(coef, intercept, weigh)[1:]
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """Return E'weights, for each row of `weights` if there are several."""
         return self._added_up(
-            lambda rows: (weights[..., rows] @ self.block(rows.start, rows.stop),)
+            lambda rows: (sum_of_block(weights[..., rows], self._factor(rows)),),
+            self._factor_slices(),
         )[0]
 
     def squares(self, weights: Vector | None = None) -> Vector:
@@ -224,14 +199,14 @@ class Rows(ABC):
 
         def squares(rows: slice) -> tuple[Vector]:
             block = self.block(rows.start, rows.stop)
-            # Weights first, for rows without one may be of any size.
+            # Weights first: rows of weight zero may be so large that their squares overflow.
             weighted = block if weights is None else block * weights[rows, None]
             return (np.einsum("ij,ij->j", weighted, block),)
 
         return self._added_up(squares)[0]
 
     def with_gram(self, weights: Vector | None, indices: Indices) -> tuple[Rows, Matrix]:  # noqa: ARG002
-        """Take rows, and have the Gram matrix with these weights at hand if that saves a pass."""
+        """Take rows; where that is a pass, return rows that know their Gram matrix from it."""
         return self, self.take(indices)
 
     def single_kernel_product(self, x: Matrix, centre: Vector) -> Matrix | None:  # noqa: ARG002
@@ -241,14 +216,13 @@ class Rows(ABC):
     def kernel(self, centre: Vector) -> Matrix:
         """Return the products of all pairs of rows, each less `centre`: n_rows x n_rows numbers."""
         step = max(self.block_rows, BLOCK_BYTES // (8 * max(self.n_columns, 1)))
-        pieces = [np.arange(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
+        pieces = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
         kernel = np.empty((self.n_rows, self.n_rows))
         for k, first in enumerate(pieces):
-            ours = self.take(first) - centre
+            ours = self.block(first.start, first.stop) - centre
             for second in pieces[: k + 1]:
-                product = ours @ (self.take(second) - centre).T
-                kernel[np.ix_(first, second)] = product
-                kernel[np.ix_(second, first)] = product.T
+                product = ours @ (self.block(second.start, second.stop) - centre).T
+                kernel[first, second], kernel[second, first] = product, product.T
         return kernel
 
     def map_taken(
@@ -256,8 +230,7 @@ class Rows(ABC):
     ) -> Iterable[Result]:
         """Apply a function to pieces of the rows with these indices, as `take` returns them.
 
-        ``function(piece, rows)`` gets a slice of `indices`, and the rows with these. Backends for
-        which other pieces are better may choose their own.
+        ``function(piece, rows)`` gets a slice of `indices`. Chunked rows choose their own pieces.
         """
         return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
 
@@ -267,11 +240,12 @@ class Rows(ABC):
         Of the data without shift; infinity and minus infinity where there is no such row.
         """
         low, high = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
-        for k, j in enumerate(columns.tolist()):
-            column = self.column(j)
-            column = column if weights is None else column[weights > 0]
-            if column.size:
-                low[k], high[k] = column.min(), column.max()
+        plain = self.shifted(None)
+        for rows in self._slices(0, self.n_rows):
+            block = plain.block(rows.start, rows.stop)[:, columns]
+            block = block if weights is None else block[weights[rows] > 0]
+            low = np.minimum(low, block.min(axis=0, initial=np.inf))
+            high = np.maximum(high, block.max(axis=0, initial=-np.inf))
         return low, high
 
     def spread_along(
@@ -279,16 +253,21 @@ class Rows(ABC):
     ) -> tuple[Matrix, Matrix]:
         """Return T'ST and T'SC for the centred rows C and their scores T in some directions.
 
-        Directions have shape (n_directions, n_columns). The centre is subtracted from the rows,
-        after their shift.
+        Directions have shape (n_directions, n_columns). The centre is subtracted after the shift.
         """
 
         def spread(rows: slice) -> tuple[Matrix, Matrix]:
-            s = None if weights is None else weights[rows]
-            return spread_of_block(self._factor(rows), s, directions, centre)
+            block = self._factor(rows)
+            scores = np.asarray(block @ directions.T) - directions @ centre
+            weighted = scores
+            if weights is not None:
+                s = weights[rows]
+                scores[s == 0.0] = 0.0
+                weighted = s[:, None] * scores
+            products = (block.T @ weighted).T - np.outer(weighted.sum(axis=0), centre)
+            return scores.T @ weighted, products
 
-        squares, products = self._added_up(spread)
-        return squares, products
+        return self._added_up(spread, self._factor_slices())
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets."""
@@ -297,7 +276,7 @@ class Rows(ABC):
 
         def part(bounds: tuple[int, int]) -> Matrix:
             triangle = np.zeros((0, width))
-            for lo in range(bounds[0], bounds[1], step):
+            for lo in range(*bounds, step):
                 hi = min(lo + step, bounds[1])
                 s = None if weights is None else weights[lo:hi]
                 block = standard.bordered(self.block(lo, hi), s, targets[:, lo:hi])
@@ -326,11 +305,8 @@ class Rows(ABC):
         if coef.ndim > 1:
             pairs = zip(coef, np.asarray(intercept), strict=True)
             return np.array([self.offset(c, float(b)) for c, b in pairs])
-        exact = sum(
-            (Fraction(c) * Fraction(s) for c, s in zip(coef, self.shift, strict=True)),
-            Fraction(float(intercept)),
-        )
-        return float(exact)
+        products = (Fraction(c) * Fraction(s) for c, s in zip(coef, self.shift, strict=True))
+        return float(sum(products, Fraction(float(intercept))))
 
     def _pass(self, coef: Vector, intercept: Scalars, weigh: Weigh | None) -> tuple[Any, ...]:
         """Return the scores and, if there are weights, their sums."""
@@ -338,34 +314,35 @@ class Rows(ABC):
         offset = np.asarray(self.offset(coef, intercept))[..., None]
 
         def score(rows: slice) -> tuple[Vector, ...]:
-            block = self.block(rows.start, rows.stop)
-            t = scores[..., rows]
-            np.matmul(coef, block.T, out=t)
+            block, t = self._factor(rows), scores[..., rows]
+            scores_of_block(coef, block, out=t)
             t += offset
             if weigh is None:
                 return ()
             x = weigh(t, rows)
-            return x @ block, np.asarray(x.sum(axis=-1))
+            return sum_of_block(x, block), np.asarray(x.sum(axis=-1))
 
-        return scores, *self._added_up(score)
+        return scores, *self._added_up(score, self._factor_slices())
 
-    def _added_up(self, function: Callable[[slice], tuple[Any, ...]]) -> list[Any]:
-        """Add up what a function makes of blocks of rows: several arrays at once."""
+    def _added_up(
+        self, function: Callable[[slice], tuple[Any, ...]], slices: list[list[slice]] | None = None
+    ) -> tuple[Any, ...]:
+        """Add up several arrays that a function returns for slices of rows, in parts."""
 
-        def part(bounds: tuple[int, int]) -> list[Any]:
-            slices = self._slices(*bounds)
-            # An overflow shows in the result; rows that play no part may score infinity.
+        def part(slices: list[slice]) -> list[Any]:
+            # An overflow shows in the result; rows of weight zero may score infinity.
             with np.errstate(over="ignore", invalid="ignore"):
-                totals = list(function(next(slices, slice(*bounds))))
-                for rows in slices:
+                totals = list(function(slices[0]))
+                for rows in slices[1:]:
                     for total, found in zip(totals, function(rows), strict=True):
                         total += found
             return totals
 
-        return [sum(found) for found in zip(*map_in_threads(part, self.parts()), strict=True)]
+        parts = map_in_threads(part, self._block_slices() if slices is None else slices)
+        return tuple(sum(found) for found in zip(*parts, strict=True))
 
     def parts(self) -> list[tuple[int, int]]:
-        """Bounds of the parts that threads share, at most `N_PARTS` and in whole blocks."""
+        """Return the bounds of at most `N_PARTS` parts for threads, in whole blocks."""
         if self.n_rows * self.n_columns < SMALL:
             return [(0, self.n_rows)]
         n_blocks = -(-self.n_rows // self.block_rows)
@@ -373,10 +350,45 @@ class Rows(ABC):
         edges[-1] = self.n_rows
         return [(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
+    def _block_slices(self) -> list[list[slice]]:
+        """Return the slices of blocks, at least one, in each of the parts."""
+        return [[*self._slices(*bounds)] or [slice(*bounds)] for bounds in self.parts()]
+
+    # Products with a vector for each class need no dense rows: how these are read for them
+
     def _factor(self, rows: slice) -> Any:
-        """Return some rows as a factor of products, dense or not."""
         return self.block(rows.start, rows.stop)
+
+    def _factor_slices(self) -> list[list[slice]]:
+        return self._block_slices()
 
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for lo in range(start, stop, self.block_rows):
             yield slice(lo, min(lo + self.block_rows, stop))
+
+
+class DenseRows(Rows):
+    """Rows of a two-dimensional array of any real type and any memory layout.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_columns)
+        Never written to and never copied as a whole.
+    shift : array of shape (n_columns,), optional
+        See `Rows`.
+    """
+
+    def __init__(self, X: AnyArray, shift: Vector | None = None) -> None:
+        super().__init__(X.shape[0], X.shape[1], shift)
+        self._X = X
+
+    def block(self, start: int, stop: int) -> Matrix:
+        # A view of the data where they are float64 and not shifted.
+        block = self._X[start:stop].astype(np.float64, copy=False)
+        return block if self.shift is None else block - self.shift
+
+    def take(self, indices: Indices) -> Matrix:
+        return self._less_shift(self._X[indices].astype(np.float64, copy=False))
+
+    def shifted(self, shift: Vector | None) -> DenseRows:
+        return DenseRows(self._X, shift)

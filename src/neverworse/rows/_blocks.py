@@ -1,16 +1,16 @@
-"""Blocks of rows: what is added up over them, on as many threads as BLAS would use.
+"""Blocks of rows, on as many threads as BLAS would use; and what is computed from each block.
 
 One call of a threaded BLAS on a tall, narrow matrix leaves most of the machine idle: a Gram matrix
 of 1,000,000 x 100 takes twice as long in one threaded call as in blocks that stay in cache, one
-single-threaded call per core. So the pieces run in Python threads (BLAS releases the interpreter
-lock) while BLAS itself is held to one thread.
+single-threaded call per core. So the blocks run in Python threads (BLAS releases the interpreter
+lock) while BLAS itself is limited to one thread.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from threadpoolctl import ThreadpoolController  # a requirement of scikit-learn
 
 from neverworse._typing import Indices, Matrix, Vector
@@ -28,11 +28,17 @@ Item = TypeVar("Item")
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+GROUPS_PER_THREAD = 4  # of items: handing them over one by one costs more than it balances
+BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in cache
+# Up to about this many multiplications, OpenBLAS multiplies matrices without copying them first,
+# which takes a third of the time if one of them is narrow.
+SMALL_PRODUCT = 900_000
+
 
 @cache
-def _controller() -> Any:
-    """BLAS libraries of this process; looking for them takes longer than a small fit."""
-    return ThreadpoolController().select(user_api="blas")
+def _blas_libraries() -> list[Any]:
+    """Return the BLAS libraries of this process; finding them takes longer than a small fit."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def _set_threads(library: Any, n_threads: int) -> None:
@@ -45,17 +51,17 @@ def _set_threads(library: Any, n_threads: int) -> None:
 
 
 class _SingleThreadedBlas:
-    """Hold BLAS to one thread while anybody is inside; nested, and in several threads at once."""
+    """Limit BLAS to one thread while any thread is inside; may be nested."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._n_threads: list[int] = []  # of each library, when the first came in
+        self._n_threads: list[int] = []  # of each library, when the first thread came in
         self._own = threading.local()
 
     @property
     def is_held_here(self) -> bool:
-        """Whether the thread that asks is inside."""
+        """Whether the calling thread is inside."""
         return getattr(self._own, "inside", False)
 
     @contextmanager
@@ -64,7 +70,7 @@ class _SingleThreadedBlas:
         if self.is_held_here:
             yield max(self._n_threads, default=1)
             return
-        libraries = _controller().lib_controllers
+        libraries = _blas_libraries()
         with self._lock:
             if not self._inside:
                 self._n_threads = [library.num_threads or 1 for library in libraries]
@@ -83,57 +89,31 @@ class _SingleThreadedBlas:
                         _set_threads(library, n_threads)
 
 
+@cache
+def _workers(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that stay between calls: starting them takes longer than a small pass."""
+    return ThreadPoolExecutor(n_threads, "neverworse", _limit_worker)
+
+
 def _limit_worker() -> None:
-    """Hold BLAS to one thread in a worker, where each thread has a number of its own (OpenMP)."""
-    for library in _controller().lib_controllers:
+    """Limit BLAS to one thread in a worker, where each thread has its own limit (OpenMP)."""
+    for library in _blas_libraries():
         if getattr(library, "threading_layer", "") == "openmp":
             _set_threads(library, 1)
 
 
-class _Workers:
-    """Threads that stay between calls: starting them takes longer than a small pass."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
-        self._size = 0
-
-    def __call__(self, size: int) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._executor is None or self._size < size:
-                self._executor = ThreadPoolExecutor(size, "neverworse", _limit_worker)
-                self._size = size
-            return self._executor
-
-
 single_threaded_blas = _SingleThreadedBlas()
-_workers = _Workers()
-
-
-def _start_anew() -> None:
-    """Forget all threads: they do not survive a fork."""
-    single_threaded_blas.__init__()  # type: ignore[misc]
-    _workers.__init__()  # type: ignore[misc]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
-
-
 _own = threading.local()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let `map_in_threads` use no thread but the one that calls it."""
-    _own.alone = True
-    try:
-        yield
-    finally:
-        _own.alone = False
+def _forget_threads() -> None:
+    """Forget all threads: they do not survive a fork."""
+    single_threaded_blas.__init__()  # type: ignore[misc]
+    _workers.cache_clear()
 
 
-GROUPS_PER_THREAD = 4  # of items
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -141,16 +121,28 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
     if len(items) <= 1 and single_threaded_blas.is_held_here:
         return [function(item) for item in items]
     with single_threaded_blas() as n_threads:
-        if n_threads == 1 or len(items) <= 1 or getattr(_own, "alone", False):
+        if n_threads == 1 or len(items) <= 1 or getattr(_own, "in_stream", False):
             return [function(item) for item in items]
-        n_groups = min(len(items), GROUPS_PER_THREAD * n_threads)  # handing over costs as well
+        n_groups = min(len(items), GROUPS_PER_THREAD * n_threads)
         edges = [len(items) * k // n_groups for k in range(n_groups + 1)]
         groups = [items[lo:hi] for lo, hi in pairwise(edges)]
         found = _workers(n_threads).map(lambda group: [function(item) for item in group], groups)
         return list(chain.from_iterable(found))
 
 
-BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in cache
+def float_type(columns: Iterable[tuple[str, Any, Any]]) -> np.dtype[Any]:
+    """Return the smallest of float32 and float64 that holds columns of some types.
+
+    For each column: its name, its type for a message, and its NumPy type.
+    """
+    kinds: list[Any] = [np.float32]
+    for name, shown, kind in columns:
+        if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
+            raise ValueError(
+                f"{name} is {shown}, but features are numbers. Encode it, or leave it out."
+            )
+        kinds.append(kind)
+    return np.result_type(*kinds)
 
 
 def blocks(x: Matrix) -> list[slice]:
@@ -161,7 +153,7 @@ def blocks(x: Matrix) -> list[slice]:
 
 
 def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield items while a thread gets the next one ready."""
+    """Yield items while a thread reads the next one."""
     with ThreadPoolExecutor(1, "neverworse-read") as reader:
         done: Any = object()
         coming = reader.submit(next, items, done)
@@ -171,83 +163,91 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def in_streams(parts: Sequence[Part], work: Callable[[Part], Iterator[Item]]) -> Iterator[Item]:
-    """Yield what is made of each part, in the order of the parts; several are worked on at once.
+    """Yield the items of each part, in the order of the parts; as many parts at once as cores.
 
-    ``work(part)`` yields items, and is not asked for more once a part before it has failed, or
-    nobody wants more.
+    ``work(part)`` yields items. It is stopped once a part before it has failed, or the caller
+    wants no more.
     """
     stop = threading.Event()
 
     def run(part: Part) -> list[Item]:
+        _own.in_stream = True  # which starts no further threads
         found = []
-        with one_thread():  # of these there are as many as cores
-            for item in work(part):
-                if stop.is_set():
-                    break
-                found.append(item)
+        for item in work(part):
+            if stop.is_set():
+                break
+            found.append(item)
         return found
 
     with single_threaded_blas() as n_threads, ThreadPoolExecutor(n_threads) as streams:
-        coming = [streams.submit(run, part) for part in parts]
         try:
-            while coming:
-                yield from coming.pop(0).result()
+            for found in streams.map(run, parts):
+                yield from found
         finally:
             stop.set()
             streams.shutdown(cancel_futures=True)
 
 
-# ``weigh(t, rows)``: the weights of the rows in a slice, from their scores t.
+def _row_pieces(n_rows: int, size: int) -> list[slice]:
+    """Return slices of rows for products with a matrix of that many numbers for each row."""
+    step = max(SMALL_PRODUCT // max(size, 1), 128)
+    return [slice(lo, lo + step) for lo in range(0, n_rows, step)]
+
+
+def scores_of_block(coef: Vector, block: Any, out: Vector) -> None:
+    """Compute coef·x for every row x of a block, dense or sparse."""
+    if sparse.issparse(block):
+        out[:] = (block @ np.ascontiguousarray(coef.T)).T
+        return
+    for rows in _row_pieces(len(block), coef.size):
+        np.matmul(coef, block[rows].T, out=out[..., rows])
+
+
+def sum_of_block(weights: Vector, block: Any) -> Vector:
+    """Return the weighted sum of the rows of a block, for each row of `weights` if several."""
+    if sparse.issparse(block):
+        return np.ascontiguousarray((block.T @ weights.T).T, dtype=np.float64)
+    total = np.zeros((*weights.shape[:-1], block.shape[1]))
+    for rows in _row_pieces(len(block), total.size):
+        total += weights[..., rows] @ block[rows]
+    return total
+
+
+# ``weigh(t, rows)``: the weights of the rows in a slice, given their scores t.
 Weigh = Callable[[Vector, slice], Vector]
 
 
 @dataclass(frozen=True)
 class RowWeigh:
-    """A `Weigh` that can be cut into pieces, to be sent where the rows are.
-
-    A closure would take whole arrays with it; of this, `at` takes what belongs to some rows.
-    """
+    """A `Weigh` that can be sent to a chunk of the rows, with the data of these rows only."""
 
     # ``function(t, *known)``; defined at the top of a module, so that it can be pickled
     function: Callable[..., Vector]
-    # What it knows about every row: arrays with the rows last, objects with a method `at`, None
+    # Data of the rows: arrays with the rows last, objects with a method `at`, or None
     known: tuple[Any, ...]
 
     def at(self, rows: slice) -> RowWeigh:
-        """Return the same for some rows."""
-        return RowWeigh(self.function, tuple(_at(one, rows) for one in self.known))
+        """Return the same for the rows in a slice."""
+        return RowWeigh(self.function, tuple(at_rows(one, rows) for one in self.known))
 
     def __call__(self, t: Vector, rows: slice) -> Vector:
-        return self.function(t, *(_at(one, rows) for one in self.known))
+        return self.function(t, *(at_rows(one, rows) for one in self.known))
 
 
-def _at(known: Any, rows: slice) -> Any:
+def at_rows(known: Any, rows: slice) -> Any:
+    """Return the data of the rows in a slice, see `RowWeigh`."""
     if known is None:
         return None
     return known.at(rows) if hasattr(known, "at") else known[..., rows]
 
 
-@np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
-def spread_of_block(
-    block: Any, weights: Vector | None, directions: Matrix, centre: Vector
-) -> tuple[Matrix, Matrix]:
-    """Return T'ST and T'SC for the centred rows C (dense or sparse) and their scores T."""
-    scores = np.asarray(block @ directions.T) - directions @ centre
-    weighted = scores
-    if weights is not None:
-        scores[weights == 0.0] = 0.0
-        weighted = weights[:, None] * scores
-    products = (block.T @ weighted).T - np.outer(weighted.sum(axis=0), centre)
-    return scores.T @ weighted, products
-
-
 @dataclass(frozen=True)
 class Standard:
-    """How rows are standardised before they are factored."""
+    """How columns are standardised: (x - mean) * scale."""
 
-    columns: Indices  # that take part
-    mean: Vector  # of these columns: what is subtracted,
-    scale: Vector  # and then multiplied
+    columns: Indices
+    mean: Vector
+    scale: Vector
 
     def bordered(self, block: Matrix, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return standardised rows beside their targets, times the root of their weights."""
@@ -260,26 +260,6 @@ class Standard:
         return rows
 
 
-def add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Add two pairs, to reduce sums of chunks."""
-    return a[0] + b[0], a[1] + b[1]
-
-
-def widened(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the range that contains two ranges."""
-    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
-def joined(a: Any, b: Any) -> Any:
-    """Combine Gram matrices, sums, ranges and rows of two chunks."""
-    return a[0] + b[0], a[1] + b[1], widened(a[2], b[2]), a[3] + b[3]
-
-
-def stacked(a: Matrix, b: Matrix) -> Matrix:
-    """Return the triangle of both."""
-    return reduce_rows([a, b])
-
-
 def reduce_rows(pieces: list[Matrix]) -> Matrix:
     """Return R with R'R = the sum of all A'A, at most as many rows as columns."""
     rows = np.vstack(pieces)
@@ -287,3 +267,8 @@ def reduce_rows(pieces: list[Matrix]) -> Matrix:
         return rows
     triangle: Matrix = linalg.qr(rows, mode="r", overwrite_a=True, check_finite=False)[0]
     return triangle[: rows.shape[1]]
+
+
+def add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Add two pairs of sums."""
+    return a[0] + b[0], a[1] + b[1]

@@ -1,6 +1,6 @@
-"""Rows that come in chunks: from files, from a cluster, from wherever.
+"""Rows that come in chunks: from files, from a cluster, or any other source.
 
-A backend says how to apply a verb to each of its chunks; this makes all verbs of `Rows` of it.
+A backend applies verbs to its chunks; `ChunkedRows` builds all methods of `Rows` from that.
 """
 
 from __future__ import annotations
@@ -9,48 +9,46 @@ import copy
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
+from neverworse._typing import Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
-from neverworse.rows._blocks import RowWeigh, Standard, Weigh, add_pairs, joined, stacked, widened
+from neverworse.rows._blocks import RowWeigh, Standard, Weigh, add_pairs, at_rows, reduce_rows
 from neverworse.rows._features import FeatureMap, FeatureRows
-from neverworse.rows._memory import some_dense
 from neverworse.rows._packed import pack, unpack
 
 Result = TypeVar("Result")
 
-SURE = 1e-8  # share of a sum of squares that varies for sure
-TAKEN_BYTES = 2**26  # rows in chunks may be too many for memory, even if they are a small share
+VARIES = 1e-8  # a column varies if at least this share of its sum of squares is about the mean
+TAKEN_BYTES = 2**26  # largest copy of rows, which may be too many for memory
 
-
-ChunkState = list[Any]  # what is kept of each chunk, perhaps packed, or what stands for it
+ChunkState = list[Any]  # an object for each chunk, perhaps packed, or a task that returns it
+Arguments = Sequence[tuple[Any, ...]]  # of each chunk
+Combine = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
 class Verb:
-    """What shall be done with every chunk; small, for it travels to where the chunks are."""
+    """What to do with every chunk; small, because it is sent to where the chunks are."""
 
     # Name of a method of `Rows`, or a function of rows (defined at the top of a module)
     action: str | Callable[..., Any]
     common: tuple[Any, ...] = ()  # its first arguments
     shift: Vector | None = None  # of the rows
-    features: FeatureMap | None = (
-        None  # what the rows are made of the chunk by, if they are not its own
-    )
+    features: FeatureMap | None = None  # of the chunk, if these are the rows
 
     @property
     def name(self) -> str:
-        """What is done, in a word."""
+        """The name of the action."""
         return self.action if isinstance(self.action, str) else self.action.__name__.strip("_")
 
     def __call__(self, chunk: Rows, *own: Any) -> Any:
-        """Apply the verb to a chunk, with the last arguments of its own (which may be packed)."""
+        """Apply the verb to a chunk; its last arguments may be packed."""
         rows = chunk if self.features is None else FeatureRows(chunk, self.features)
         rows = rows if self.shift is None else rows.shifted(self.shift)
         function = self.action if callable(self.action) else getattr(type(rows), self.action)
@@ -58,10 +56,10 @@ class Verb:
 
 
 class ChunkedRows(Rows):
-    """Rows in chunks, of which each fits into memory, but not all of them do.
+    """Rows in chunks, each of which fits into memory, while all of them may not.
 
     A backend is a subclass with one method, `map_chunks`. Sums are added up in the order of the
-    chunks, so that they do not depend on what is ready first.
+    chunks, whichever is ready first.
 
     Parameters
     ----------
@@ -88,32 +86,50 @@ class ChunkedRows(Rows):
     [0 0 1 1]
     """
 
+    random_access = False
+
     def __init__(
         self, sizes: Sequence[int], n_columns: int, column_names: list[str] | None = None
     ) -> None:
-        edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)])
-        super().__init__(int(edges[-1]), n_columns)
-        self.edges = edges
-        self.most_taken = TAKEN_BYTES // (8 * max(n_columns, 1))
+        self.edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)])
         self.column_names = column_names
-        self._known: _Known | None = None
-        self._features: FeatureMap | None = None
         self._stored_columns = n_columns
+        self._set_columns(n_columns, None)
 
-    random_access = False
+    def _set_columns(self, n_columns: int, features: FeatureMap | None) -> None:
+        Rows.__init__(self, int(self.edges[-1]), n_columns)
+        self.most_taken = TAKEN_BYTES // (8 * max(n_columns, 1))
+        self._features = features
+        self._known: _KnownGram | None = None
 
     def with_features(self, features: FeatureMap) -> Self:
         """Return features of these rows, computed from every chunk as it is read."""
         rows = copy.copy(self)
-        Rows.__init__(rows, self.n_rows, features.n_features)
-        rows.most_taken = TAKEN_BYTES // (8 * max(features.n_features, 1))
-        rows._features, rows._known = features, None
+        rows._set_columns(features.n_features, features)
         return rows
 
+    def shifted(self, shift: Vector | None) -> Self:
+        rows = copy.copy(self)
+        rows.shift = shift
+        return rows
+
+    @property
+    def n_chunks(self) -> int:
+        """The number of chunks."""
+        return len(self.edges) - 1
+
+    @property
+    def chunk_starts(self) -> list[int]:
+        return [int(edge) for edge in self.edges[:-1]]
+
+    def where(self, row: int) -> str:
+        """Return where a row is, for messages."""
+        return f"row {row}"
+
+    # What a backend defines, or may do in its own way
+
     @abstractmethod
-    def map_chunks(
-        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterable[Any]:
+    def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterable[Any]:
         """Apply a verb to some chunks; the results come in the order of the chunks.
 
         Parameters
@@ -126,40 +142,70 @@ class ChunkedRows(Rows):
             The arguments ``own`` of each of these.
         """
 
-    def reduce_chunks(
-        self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
-    ) -> Any:
+    def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
         """Apply a verb to all chunks, and combine the results in their order."""
-        return reduce(combine, self.map_chunks(verb, range(self.n_chunks), arguments))
+        return reduce(combine, self._map(verb, arguments))
 
-    def where(self, row: int) -> str:
-        """Return where a row is to be found, in words for a message."""
-        return f"row {row}"
+    def keep_chunks(self, verb: Verb, arguments: Arguments) -> ChunkState:
+        """Apply a verb to all chunks, and keep the results."""
+        return [pack(one) for one in self._map(verb, arguments)]  # soft labels: a bit each
 
-    @property
-    def n_chunks(self) -> int:
-        """The number of chunks."""
-        return len(self.edges) - 1
+    def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
+        """Call a function for all chunks, with their state among its arguments."""
+        return [function(*map(unpack, own)) for own in arguments]
+
+    def reduce_kept(
+        self, function: Callable[..., Any], arguments: Arguments, combine: Combine
+    ) -> Any:
+        """Call a function for all chunks, and combine the results in their order."""
+        return reduce(combine, self.map_kept(function, arguments))
+
+    # State
+
+    def scatter(self, known: Any) -> ChunkState:
+        return [own for (own,) in self._cut(known)]
+
+    def keep(self, function: Callable[..., Any], *common: Any, **of_chunks: Any) -> ChunkState:
+        return self.keep_chunks(self._verb(function, *common), self._parts_of(**of_chunks))
+
+    def fold(
+        self, function: Callable[..., Any], combine: Combine, *common: Any, **of_chunks: Any
+    ) -> Any:
+        verb = self._verb(function, *common)
+        return self.reduce_chunks(verb, self._parts_of(**of_chunks), combine)
+
+    def map_state(
+        self, function: Callable[..., Any], kept: Sequence[Any], *common: Any, known: Any = ()
+    ) -> list[Any]:
+        parts = zip(self._parts_of(kept=kept), self._cut(*known), strict=True)
+        return list(self.map_kept(function, [(*state, *common, *own) for state, own in parts]))
+
+    def reduce_state(
+        self, function: Callable[..., Any], combine: Combine, kept: Sequence[Any], *common: Any
+    ) -> Any:
+        arguments = [(*state, *common) for state in self._parts_of(kept=kept)]
+        return self.reduce_kept(function, arguments, combine)
+
+    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
+        return [pack(function(unpack(one))) for one in kept]
+
+    # Sums
 
     def with_gram(self, weights: Vector | None, indices: Indices) -> tuple[Self, Matrix]:
-        # Both in one reading. The rows that are returned know their Gram matrix.
-        edges = np.searchsorted(indices, self.edges)
-        own = [
-            (*cut, indices[lo:hi] - start)
-            for cut, (lo, hi), start in zip(
-                self._cut(weights), pairwise(edges), self.edges[:-1], strict=True
-            )
-        ]
-        found = self.reduce_chunks(self._verb(_gram_and_rows), own, joined)
+        own = zip(self._cut(weights), self._split(indices), strict=True)
+        arguments = [(*weights_here, rows_here) for weights_here, (_, rows_here) in own]
+        gram, total, ranges, taken = self.reduce_chunks(
+            self._verb(_gram_and_rows), arguments, _joined
+        )
         rows = copy.copy(self)
-        rows._known = _Known(weights, self.shift, *found[:3])
-        return rows, np.concatenate(found[3])
+        rows._known = _KnownGram(weights, self.shift, gram, total, ranges)
+        return rows, np.concatenate(taken)
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         known = self._known
         if known is not None and known.weights is weights and known.shift is self.shift:
             return known.gram.copy(), known.total.copy()
-        return self.reduce_chunks(self._verb("gram"), self._cut(weights), add_pairs)
+        return self._reduce(add_pairs, "gram", (), weights)
 
     def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
         verb = self._verb("scores", coef, intercept)
@@ -171,118 +217,27 @@ class ChunkedRows(Rows):
     def scores_and_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector, Vector]:
-        # One reading of the rows for a `RowWeigh`, otherwise two.
+        # One pass for a `RowWeigh`, otherwise two.
         if not isinstance(weigh, RowWeigh):
             scores = self.scores(coef, intercept)
             x = weigh(scores, slice(0, self.n_rows))
             return scores, self.weighted_sum(x), x.sum(axis=-1)
-        verb = self._verb("scores_and_sum", coef, intercept)
-        own = [(weigh.at(rows),) for rows in self._slices_of_chunks()]
-        scores = np.empty((*coef.shape[:-1], self.n_rows))
-        summed, total = np.zeros(coef.shape), np.zeros(coef.shape[:-1])
-        for rows, found in zip(self._slices_of_chunks(), self._map(verb, own), strict=True):
-            scores[..., rows] = found[0]
-            summed += found[1]
-            total = total + found[2]
-        return scores, summed, total
+        found = self._map(self._verb("scores_and_sum", coef, intercept), self._cut(weigh))
+        t, summed, total = zip(*found, strict=True)
+        return np.concatenate(t, axis=-1), sum(summed), sum(total)
 
     def score_weighted_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector]:
-        # With a `RowWeigh`, no scores leave their chunk.
         if not isinstance(weigh, RowWeigh):
-            return self.scores_and_sum(coef, intercept, weigh)[1:]
-        verb = self._verb("score_weighted_sum", coef, intercept)
-        return self.reduce_chunks(verb, self._belonging((weigh,), ()), add_pairs)
-
-    def scatter(self, known: Any) -> ChunkState:
-        return [known.at(rows) for rows in self._slices_of_chunks()]
-
-    def keep(
-        self,
-        function: Callable[..., Any],
-        *common: Any,
-        known: Sequence[Any] = (),
-        kept: Sequence[ChunkState] = (),
-    ) -> ChunkState:
-        return self.keep_chunks(self._verb(function, *common), self._belonging(known, kept))
-
-    def fold(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Any, Any], Any],
-        *common: Any,
-        known: Sequence[Any] = (),
-        kept: Sequence[ChunkState] = (),
-    ) -> Any:
-        verb = self._verb(function, *common)
-        return self.reduce_chunks(verb, self._belonging(known, kept), combine)
-
-    @property
-    def chunk_starts(self) -> list[int]:
-        return [int(edge) for edge in self.edges[:-1]]
-
-    def map_state(
-        self,
-        function: Callable[..., Any],
-        kept: Sequence[ChunkState],
-        *common: Any,
-        known: Sequence[Any] = (),
-    ) -> list[Any]:
-        asked = zip(*kept, self._belonging(known, ()), strict=True)
-        arguments = [(*objects, *common, *own) for *objects, own in asked]
-        return self.map_kept(function, range(self.n_chunks), arguments)
-
-    def reduce_state(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Any, Any], Any],
-        kept: Sequence[ChunkState],
-        *common: Any,
-    ) -> Any:
-        arguments = [(*objects, *common) for objects in zip(*kept, strict=True)]
-        return self.reduce_kept(function, arguments, combine)
-
-    def pick(
-        self, function: Callable[..., AnyArray], kept: ChunkState, indices: Indices
-    ) -> AnyArray:
-        bounds = np.searchsorted(indices, self.edges)
-        chosen = np.flatnonzero(np.diff(bounds)).tolist() or [0]
-        arguments = [(kept[k], indices[bounds[k] : bounds[k + 1]] - self.edges[k]) for k in chosen]
-        return np.concatenate(self.map_kept(function, chosen, arguments), axis=-1)
-
-    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
-        return [pack(function(unpack(one))) for one in kept]
-
-    # Backends that keep things elsewhere than in this process have other ways to ask for them.
-
-    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> ChunkState:
-        """Apply a verb to all chunks, and keep the results."""
-        return [pack(one) for one in self._map(verb, arguments)]  # soft labels: a bit each
-
-    def map_kept(
-        self,
-        function: Callable[..., Any],
-        chosen: Sequence[int],  # noqa: ARG002
-        arguments: Sequence[tuple[Any, ...]],
-    ) -> list[Any]:
-        """Call a function for some chunks, with what is kept of them among its arguments."""
-        return [function(*map(unpack, own)) for own in arguments]
-
-    def reduce_kept(
-        self,
-        function: Callable[..., Any],
-        arguments: Sequence[tuple[Any, ...]],
-        combine: Callable[[Any, Any], Any],
-    ) -> Any:
-        """Do so for all chunks, and combine the results in their order."""
-        return reduce(combine, self.map_kept(function, range(self.n_chunks), arguments))
+            return super().score_weighted_sum(coef, intercept, weigh)
+        return self._reduce(add_pairs, "score_weighted_sum", (coef, intercept), weigh)
 
     def weighted_sum(self, weights: Vector) -> Vector:
-        return self.reduce_chunks(self._verb("weighted_sum"), self._cut(weights), operator.add)
+        return self._reduce(operator.add, "weighted_sum", (), weights)
 
     def squares(self, weights: Vector | None = None) -> Vector:
-        return self.reduce_chunks(self._verb("squares"), self._cut(weights), operator.add)
+        return self._reduce(operator.add, "squares", (), weights)
 
     def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
         known = self._known
@@ -290,17 +245,24 @@ class ChunkedRows(Rows):
             low, high = known.ranges[0][columns], known.ranges[1][columns]
             if not np.isnan(low).any():
                 return low, high
-        return self.reduce_chunks(self._verb("ranges", columns), self._cut(weights), widened)
+        return self._reduce(_widened, "ranges", (columns,), weights)
 
     def spread_along(
         self, directions: Matrix, centre: Vector, weights: Vector | None
     ) -> tuple[Matrix, Matrix]:
-        verb = self._verb("spread_along", directions, centre)
-        return self.reduce_chunks(verb, self._cut(weights), add_pairs)
+        return self._reduce(add_pairs, "spread_along", (directions, centre), weights)
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
-        verb = self._verb("triangle", standard)
-        return self.reduce_chunks(verb, self._cut(weights, targets), stacked)
+        return self._reduce(_stacked, "triangle", (standard,), weights, targets)
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        found = self._map(Verb("first_not_finite"), self._cut())
+        for start, first in zip(self.chunk_starts, found, strict=True):
+            if first is not None:
+                return start + first[0], first[1], first[2]
+        return None
+
+    # Some rows
 
     def take(self, indices: Indices) -> Matrix:
         taken = np.empty((len(indices), self.n_columns))
@@ -317,65 +279,48 @@ class ChunkedRows(Rows):
             return super().map_taken(indices, pieces, function)
         return (function(piece, rows) for piece, rows in self._taken(indices))
 
-    def some(self, indices: Indices) -> Rows:
-        return some_dense(self, indices)
-
-    def shifted(self, shift: Vector) -> Self:
-        rows = copy.copy(self)
-        rows.shift = shift
-        return rows
-
     def block(self, start: int, stop: int) -> Matrix:
-        # Reads whole chunks: the verbs above are to be preferred.
         return self.take(np.arange(start, stop))
 
-    def column(self, index: int) -> AnyArray:
-        unshifted = replace(self._verb("column", index), shift=None)
-        return np.concatenate(list(self._map(unshifted, self._cut())))
+    def _taken(self, indices: Indices) -> Iterator[tuple[slice, Matrix]]:
+        """Take rows with increasing indices, chunk by chunk."""
+        split = [(k, *own) for k, own in enumerate(self._split(indices)) if own[1].size]
+        if split:
+            chosen, pieces, local = zip(*split, strict=True)
+            found = self.map_chunks(self._verb("take"), chosen, [(own,) for own in local])
+            yield from zip(pieces, found, strict=True)
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        found = self._map(Verb("first_not_finite"), self._cut())
-        for rows, first in zip(self._slices_of_chunks(), found, strict=True):
-            if first is not None:
-                return rows.start + first[0], first[1], first[2]
-        return None
+    def _split(self, indices: Indices) -> list[tuple[slice, Indices]]:
+        """Return which of some increasing indices lie in each chunk, and their rows there."""
+        bounds = np.searchsorted(indices, self.edges).tolist()
+        parts = zip(pairwise(bounds), self.edges[:-1], strict=True)
+        return [(slice(lo, hi), indices[lo:hi] - start) for (lo, hi), start in parts]
 
     def _verb(self, action: str | Callable[..., Any], *common: Any) -> Verb:
         return Verb(action, common, self.shift, self._features)
 
-    def _belonging(self, known: Sequence[Any], kept: Sequence[ChunkState]) -> list[tuple[Any, ...]]:
-        """Return what belongs to each chunk of things with a method `at`, and of kept ones."""
-        return [
-            (*(one.at(rows) for one in known), *(one[k] for one in kept))
-            for k, rows in enumerate(self._slices_of_chunks())
-        ]
-
-    def _map(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
+    def _map(self, verb: Verb, arguments: Arguments) -> Iterable[Any]:
         return self.map_chunks(verb, range(self.n_chunks), arguments)
+
+    def _reduce(self, combine: Combine, name: str, common: tuple[Any, ...], *known: Any) -> Any:
+        return self.reduce_chunks(self._verb(name, *common), self._cut(*known), combine)
+
+    def _cut(self, *known: Any) -> Arguments:
+        """Return the part of each chunk in data of all rows, see `RowWeigh`."""
+        slices = self._slices_of_chunks()
+        return [tuple(at_rows(one, rows) for one in known) for rows in slices]
+
+    def _parts_of(self, known: Sequence[Any] = (), kept: Sequence[ChunkState] = ()) -> Arguments:
+        """Return the part of each chunk in data of all rows, and its states."""
+        return [(*own, *(one[k] for one in kept)) for k, own in enumerate(self._cut(*known))]
 
     def _slices_of_chunks(self) -> list[slice]:
         return [slice(int(lo), int(hi)) for lo, hi in pairwise(self.edges)]
 
-    def _cut(self, *vectors: Vector | None) -> list[tuple[Any, ...]]:
-        """Return what belongs to each chunk of vectors that have the rows last."""
-        return [
-            tuple(None if vector is None else vector[..., rows] for vector in vectors)
-            for rows in self._slices_of_chunks()
-        ]
-
-    def _taken(self, indices: Indices) -> Iterator[tuple[slice, Matrix]]:
-        """Take rows with increasing indices: those of one chunk after the other."""
-        edges = np.searchsorted(indices, self.edges)
-        chosen = np.flatnonzero(np.diff(edges)).tolist()
-        pieces = [slice(int(edges[k]), int(edges[k + 1])) for k in chosen]
-        own = [(indices[p] - self.edges[k],) for k, p in zip(chosen, pieces, strict=True)]
-        found = self.map_chunks(self._verb("take"), chosen, own) if chosen else []
-        yield from zip(pieces, found, strict=True)
-
 
 @dataclass(frozen=True)
-class _Known:
-    """What a reading of all rows has added up already."""
+class _KnownGram:
+    """The Gram matrix of rows with some weights, which a pass has added up already."""
 
     weights: Vector | None
     shift: Vector | None
@@ -388,8 +333,23 @@ class _Known:
 def _gram_and_rows(rows: Rows, weights: Vector | None, indices: Indices) -> tuple[Any, ...]:
     gram, total = rows.gram(weights)
     raw, number = np.diag(gram), rows.n_rows if weights is None else weights.sum()
-    # Of columns that seem to be constant, ranges will be asked for.
-    constant = np.flatnonzero(~(number * raw - total**2 > SURE * number * raw))
+    # Ranges will be needed of columns that seem to be constant.
+    constant = np.flatnonzero(~(number * raw - total**2 > VARIES * number * raw))
     low, high = np.full((2, rows.n_columns), np.nan)
-    low[constant], high[constant] = rows.ranges(constant, weights)
+    if constant.size:
+        low[constant], high[constant] = rows.ranges(constant, weights)
     return gram, total, (low, high), [rows.take(indices)]
+
+
+def _joined(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Combine the results of `_gram_and_rows`."""
+    return a[0] + b[0], a[1] + b[1], _widened(a[2], b[2]), a[3] + b[3]
+
+
+def _widened(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the range that contains two ranges."""
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+def _stacked(a: Matrix, b: Matrix) -> Matrix:
+    return reduce_rows([a, b])

@@ -1,4 +1,4 @@
-"""Rows of Dask arrays and data frames: every chunk is worked on where it lies."""
+"""Rows of Dask arrays and data frames: every chunk is worked on where it is."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from neverworse._typing import AnyArray
-from neverworse.rows._chunked import ChunkedRows, ChunkState, Verb
-from neverworse.rows._dask_engine import Engine
-from neverworse.rows._memory import DenseRows, SparseRows
-from neverworse.rows._packed import pack, sparsely, unpack
+from neverworse.rows._base import DenseRows, Rows
+from neverworse.rows._blocks import float_type
+from neverworse.rows._chunked import Arguments, ChunkedRows, ChunkState, Combine, Verb
+from neverworse.rows._dask_engine import Engine, LostClusterError
+from neverworse.rows._packed import pack, unpack
+from neverworse.rows._sparse import SparseRows
+
+__all__ = ["DaskRows", "Engine", "LostClusterError", "gather", "map_rows"]
 
 
 class DaskRows(ChunkedRows):
@@ -34,71 +38,53 @@ class DaskRows(ChunkedRows):
     def __init__(self, X: Any) -> None:
         _check_table(X)
         self._engine = Engine()
-        self._X = X  # what is persisted stays so as long as somebody holds it
-        self._dtype = None if isinstance(X, da.Array) else _frame_type(X)
+        self._X = X  # so that persisted chunks stay persisted
+        n_columns, names, self._dtype = X.shape[1], None, None
         if isinstance(X, da.Array):
             X = _one_column_chunk(X)
             self._chunks = list(X.to_delayed(optimize_graph=True).ravel())
-            sizes, names, n_columns = X.chunks[0], None, X.shape[1]
+            sizes = X.chunks[0]
         else:
+            self._dtype = float_type(
+                (f"Column {name!r} of X", dtype, getattr(dtype, "numpy_dtype", dtype))
+                for name, dtype in X.dtypes.items()
+            )
             self._chunks = X.to_delayed()
-            sizes, names, n_columns = (math.nan,) * len(self._chunks), _names(X), X.shape[1]
+            sizes = (math.nan,) * len(self._chunks)
+            if all(isinstance(name, str) for name in X.columns):
+                names = list(X.columns)
         if any(math.isnan(n) for n in (*sizes, n_columns)):
             tasks = [self._engine.task(_shape, "neverworse-shape", chunk) for chunk in self._chunks]
             shapes = self._engine.run(tasks)
             sizes, n_columns = [shape[0] for shape in shapes], shapes[0][1]
         super().__init__(sizes, n_columns, names)
-        # Where chunks are persisted, Dask might still move small ones to workers that are idle.
+        # Where chunks are persisted, Dask might still move small ones to idle workers.
         self._homes = self._engine.homes(X, self._chunks)
 
-    def map_chunks(
-        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterable[Any]:
-        return map(unpack, self._engine.run(self._tasks(verb, chosen, arguments, packs=True)))
+    def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterable[Any]:
+        return map(unpack, self._engine.run(self._tasks(verb, arguments, chosen, packs=True)))
 
-    def reduce_chunks(
-        self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
-    ) -> Any:
+    def reduce_chunks(self, verb: Any, arguments: Arguments, combine: Combine) -> Any:
         # In a tree, so that no worker has to hold all results.
-        tasks = self._tasks(verb, range(self.n_chunks), arguments)
-        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
+        tasks = self._tasks(verb, arguments)
+        return self._engine.run_tree(tasks, combine, f"neverworse-{_name(verb)}")
 
-    # What is kept are tasks whose results workers hold. Workers that die are no loss: the scheduler
-    # knows how to make these again.
+    # States are tasks whose results are held by workers. If workers die, the scheduler computes
+    # these again.
+
+    def keep_chunks(self, verb: Any, arguments: Arguments) -> ChunkState:
+        return self._engine.persist(self._tasks(verb, arguments, packs=True))
 
     def scatter(self, known: Any) -> ChunkState:
-        parts = [(known.at(rows),) for rows in self._slices_of_chunks()]
-        tasks = [self._task(_itself, own, "scatter", k, packs=True) for k, own in enumerate(parts)]
-        return self._engine.persist(tasks)
-
-    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> ChunkState:
-        return self._engine.persist(self._tasks(verb, range(self.n_chunks), arguments, packs=True))
+        return self._engine.persist(self._tasks(_scatter, self._cut(known), packs=True))
 
     def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:  # noqa: ARG002
         return kept  # which takes no memory of this process
 
-    def map_kept(
-        self,
-        function: Callable[..., Any],
-        chosen: Sequence[int],
-        arguments: Sequence[tuple[Any, ...]],
-    ) -> list[Any]:
-        name = function.__name__.strip("_")
-        tasks = [
-            self._task(function, own, name, k, packs=True)
-            for k, own in zip(chosen, arguments, strict=True)
-        ]
-        return [unpack(found) for found in self._engine.run(tasks)]
+    def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
+        return map(unpack, self._engine.run(self._tasks(function, arguments, packs=True)))
 
-    def reduce_kept(
-        self,
-        function: Callable[..., Any],
-        arguments: Sequence[tuple[Any, ...]],
-        combine: Callable[[Any, Any], Any],
-    ) -> Any:
-        name = function.__name__.strip("_")
-        tasks = [self._task(function, own, name, k) for k, own in enumerate(arguments)]
-        return self._engine.run_tree(tasks, combine, f"neverworse-{name}")
+    reduce_kept = reduce_chunks  # type: ignore[assignment]
 
     def where(self, row: int) -> str:
         k = int(np.searchsorted(self.edges, row, side="right")) - 1
@@ -106,43 +92,31 @@ class DaskRows(ChunkedRows):
 
     def _tasks(
         self,
-        verb: Verb,
-        chosen: Sequence[int],
-        arguments: Sequence[tuple[Any, ...]],
-        *,
+        action: Verb | Callable[..., Any],
+        arguments: Arguments,
+        chosen: Sequence[int] | None = None,
         packs: bool = False,
     ) -> list[Any]:
-        sizes = np.diff(self.edges)
-        return [
-            self._task(
-                _Work(verb, k, int(sizes[k]), self._stored_columns, self._dtype),
-                (self._chunks[k], *own),
-                verb.name,
-                k,
-                packs=packs,
-            )
-            for k, own in zip(chosen, arguments, strict=True)
-        ]
-
-    def _task(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        name: str,
-        number: int,
-        *,
-        packs: bool = False,
-    ) -> Any:
-        """Return a task for a chunk; among the arguments may be others, for their results."""
-        inputs = [one for one in arguments if isinstance(one, Delayed)]
-        known = tuple(... if isinstance(one, Delayed) else pack(one) for one in arguments)
-        call = _Call(function, known, packs)
-        return self._engine.task(call, f"neverworse-{name}", *inputs, home=self._homes[number])
+        """Return tasks that apply a verb to chunks, or call a function with their state."""
+        tasks = []
+        chosen = range(self.n_chunks) if chosen is None else chosen
+        for k, own in zip(chosen, arguments, strict=True):
+            call: Callable[..., Any] = action
+            if isinstance(action, Verb):
+                shape = (int(self.edges[k + 1] - self.edges[k]), self._stored_columns)
+                call = _CheckedVerb(action, k, shape, self._dtype)
+                own = (self._chunks[k], *own)
+            inputs = [one for one in own if isinstance(one, Delayed)]
+            known = tuple(... if isinstance(one, Delayed) else pack(one) for one in own)
+            call = _Call(call, known, packs)
+            name = f"neverworse-{_name(action)}"
+            tasks.append(self._engine.task(call, name, *inputs, home=self._homes[k]))
+        return tasks
 
 
 @dataclass(frozen=True)
 class _Call:
-    """What a worker does; everything that belongs to it travels along, packed."""
+    """A call on a worker, with arguments that are packed."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]  # ... stands for the result of another task
@@ -156,38 +130,36 @@ class _Call:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """A verb for one chunk, which must be what it was."""
+class _CheckedVerb:
+    """A verb for one chunk, whose shape must not change."""
 
     verb: Verb
     number: int
-    n_rows: int
-    n_columns: int
+    shape: tuple[int, int]
     dtype: Any
 
     def __call__(self, chunk: Any, *own: Any) -> Any:
         rows = _rows(chunk, self.dtype)
-        name = f"Chunk {self.number} of X"
-        if rows.n_columns != self.n_columns:
+        if (rows.n_rows, rows.n_columns) != self.shape:
             raise ValueError(
-                f"{name} has {rows.n_columns} columns, but {self.n_columns} are expected. All "
-                "chunks need the same columns."
-            )
-        if rows.n_rows != self.n_rows:
-            raise ValueError(
-                f"{name} has {rows.n_rows} rows, but {self.n_rows} are expected. The data must "
-                "stay as they are while a model is fitted, and must be read in the same order "
-                "every time."
+                f"Chunk {self.number} of X has {rows.n_rows} rows and {rows.n_columns} columns, "
+                f"but {self.shape[0]} rows and {self.shape[1]} columns are expected. All chunks "
+                "need the same columns, and X must not change while a model is fitted: it is read "
+                "several times, in the same order."
             )
         return self.verb(rows, *own)
 
 
-def _itself(known: Any) -> Any:
+def _name(action: Any) -> str:
+    return action.name if isinstance(action, Verb) else str(action.__name__).strip("_")
+
+
+def _scatter(known: Any) -> Any:
     return known
 
 
-def _rows(chunk: Any, dtype: Any) -> DenseRows | SparseRows:
-    """Return the rows of a chunk, whatever it is made of."""
+def _rows(chunk: Any, dtype: Any) -> Rows:
+    """Return the rows of a chunk, whatever its type."""
     if sparse.issparse(chunk):
         return SparseRows(chunk)
     if hasattr(chunk, "tocsr"):  # other sparse arrays
@@ -216,48 +188,26 @@ def _one_column_chunk(X: da.Array) -> da.Array:
     return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
 
 
-def _frame_type(X: Any) -> np.dtype[Any]:
-    """Return the smallest of float32 and float64 that holds all columns of a data frame."""
-    kinds = []
-    for name, dtype in X.dtypes.items():
-        kind = getattr(dtype, "numpy_dtype", dtype)
-        if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
-            raise ValueError(
-                f"Column {name!r} of X is {dtype}, but features are numbers. Encode it, or leave "
-                "it out."
-            )
-        kinds.append(kind)
-    return np.result_type(np.float32, *kinds)
-
-
-def _names(X: Any) -> list[str] | None:
-    names = list(X.columns)
-    return names if all(isinstance(name, str) for name in names) else None
-
-
 def gather(values: Any) -> Any:
     """Return labels or weights that are a Dask collection as an array or series in memory.
 
-    Of numbers that are mostly the same, such as labels of which most are missing, only the others
-    travel.
+    Numbers are sent packed: of labels that are mostly missing, only the others take memory.
     """
     engine = Engine()
     dtype = getattr(values, "dtype", None)
     if not (isinstance(dtype, np.dtype) and dtype.kind in "iufb" and values.ndim == 1):
         return engine.run([values])[0]
-    tasks = [
-        engine.task(_sparse_numbers, "neverworse-gather", chunk)
-        for chunk in np.ravel(values.to_delayed()).tolist()
-    ]
+    chunks = np.ravel(values.to_delayed()).tolist()
+    tasks = [engine.task(_packed_numbers, "neverworse-gather", chunk) for chunk in chunks]
     return np.concatenate([unpack(found) for found in engine.run(tasks)])
 
 
-def _sparse_numbers(chunk: Any) -> Any:
-    return sparsely(np.asarray(chunk))
+def _packed_numbers(chunk: Any) -> Any:
+    return pack(np.asarray(chunk))
 
 
 def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: str) -> da.Array:
-    """Apply a function to the chunks of X when they are computed, not before.
+    """Apply a function to the chunks of X, lazily.
 
     Parameters
     ----------
@@ -267,7 +217,7 @@ def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: 
     like : array
         What the function returns for some rows.
     name : str
-        What dashboards show.
+        For dashboards.
     """
     _check_table(X)
     X = _one_column_chunk(X if isinstance(X, da.Array) else X.to_dask_array())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,13 +10,12 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import Rows
+from neverworse._typing import Indices, Matrix, Scalars, Vector
+from neverworse.rows._base import DenseRows, Rows
 from neverworse.rows._blocks import Weigh
-from neverworse.rows._memory import DenseRows, some_dense
 
-TINY = 1e-80  # smaller features are zero: their squares would vanish
-KEPT_BYTES = 2**28  # features of rows in memory that are computed once, and kept
+TINY = 1e-80  # smaller features are set to zero: their squares would underflow
+KEPT_BYTES = 2**28  # largest array of features that are computed once, and kept
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,15 @@ class FeatureMap:
         return values
 
     def combined(self, values: Vector) -> Vector:
-        """Return what features (or sums of them) are, given the values (or sums of these)."""
+        """Return features (or sums of them), given the values (or sums of these)."""
         if self.lower is None:
             return values
-        # Not by an inverse: then what features make of coefficients and what values make of them
-        # would differ by rounding errors times a condition number.
+        # Not by an inverse: scores of features and of values would differ by rounding errors times
+        # a condition number.
         return linalg.solve_triangular(self.lower, values.T, lower=True, check_finite=False).T
 
     def coef_of_values(self, coef: Vector) -> Vector:
-        """Return the coefficients with which the values score as the features do with these."""
-        if self.lower is None:
-            return coef
+        """Return coefficients of the values that give the same scores as these of the features."""
         solved = linalg.solve_triangular(
             self.lower, coef.T, trans="T", lower=True, check_finite=False
         )
@@ -65,8 +62,8 @@ class FeatureMap:
 class FeatureRows(Rows):
     """Features of rows in memory, computed block by block.
 
-    Linear functions of features are linear functions of the values that they are combined from:
-    passes that need scores and weighted sums do without the combination.
+    Linear functions of features are linear functions of the values: scores and weighted sums need
+    no triangular solve.
 
     Parameters
     ----------
@@ -83,46 +80,15 @@ class FeatureRows(Rows):
         self._features = features
 
     def block(self, start: int, stop: int) -> Matrix:
-        """See `Rows.block`."""
-        return self._shift(self._features(self._base.block(start, stop)))
+        return self._less_shift(self._features(self._base.block(start, stop)))
 
     def take(self, indices: Indices) -> Matrix:
-        """See `Rows.take`."""
-        return self._shift(self._features(self._base.take(indices)))
+        return self._less_shift(self._features(self._base.take(indices)))
 
-    def _shift(self, values: Matrix) -> Matrix:
-        if self.shift is not None:
-            values -= self.shift
-        return values
-
-    def shifted(self, shift: Vector) -> FeatureRows:
-        """See `Rows.shifted`."""
+    def shifted(self, shift: Vector | None) -> FeatureRows:
         return FeatureRows(self._base, self._features, shift)
 
-    def some(self, indices: Indices) -> DenseRows:
-        """See `Rows.some`."""
-        return some_dense(self, indices)
-
-    def column(self, index: int) -> AnyArray:
-        """See `Rows.column`."""
-        return np.concatenate([np.empty(0), *(block[:, index] for _, block in self._plain())])
-
-    def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
-        """See `Rows.ranges`; all columns are computed at once."""
-        low, high = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
-        for rows, block in self._plain():
-            seen = block[:, columns] if weights is None else block[weights[rows] > 0][:, columns]
-            low = np.minimum(low, seen.min(axis=0, initial=np.inf))
-            high = np.maximum(high, seen.max(axis=0, initial=-np.inf))
-        return low, high
-
-    def _plain(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield all blocks, without shift."""
-        for rows in self._slices(0, self.n_rows):
-            yield rows, self._features(self._base.block(rows.start, rows.stop))
-
     def weighted_sum(self, weights: Vector) -> Vector:
-        """See `Rows.weighted_sum`."""
         if self._features.lower is None:
             return super().weighted_sum(weights)
         summed = self._features.combined(self._values.weighted_sum(weights))
@@ -140,7 +106,7 @@ class FeatureRows(Rows):
 
     @property
     def _values(self) -> FeatureRows:
-        """What the features are combined from, as rows."""
+        """The values that the features are combinations of, as rows."""
         return FeatureRows(self._base, replace(self._features, lower=None))
 
     def _shifted_sum(self, summed: Vector, total: Vector) -> Vector:
@@ -148,7 +114,7 @@ class FeatureRows(Rows):
 
 
 class TrapezoidRows(DenseRows):
-    """Rows that are a lower trapezoid in another order: their Gram matrix takes a third."""
+    """Rows of a permuted lower trapezoid: their Gram matrix takes a third of the time."""
 
     def __init__(self, lower: Matrix, order: Indices) -> None:
         np.copyto(lower, 0.0, where=np.abs(lower) < TINY)
@@ -159,7 +125,6 @@ class TrapezoidRows(DenseRows):
         self.order = order
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
-        """See `Rows.gram`."""
         if weights is not None:
             return super().gram(weights)
         rank = self.lower.shape[1]
@@ -170,7 +135,7 @@ class TrapezoidRows(DenseRows):
 
 
 def features_of(rows: Rows, features: FeatureMap, keep: bool) -> Rows:
-    """Return the features of rows in memory."""
+    """Return the features of rows in memory; computed once if `keep` and they are small."""
     lazy = FeatureRows(rows, features)
     if not keep or 8 * rows.n_rows * features.n_features > KEPT_BYTES:
         return lazy

@@ -1,6 +1,6 @@
-"""Small forms of arrays, to send or to keep: most weights and soft labels are one of two numbers.
+"""Compact forms of arrays, to send or to keep: most weights and soft labels are one of two numbers.
 
-A row of weight one, or a label of zero or one, is worth a bit and not eight bytes.
+A row of weight one, or a label of zero or one, then takes a bit instead of eight bytes.
 """
 
 from __future__ import annotations
@@ -12,36 +12,37 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices
 
-NUMBERS_PER_EXCEPTION = 16  # at most one in this many numbers may be another than the two
-SMALL = 1024  # arrays of fewer numbers are sent as they are
+NUMBERS_PER_EXCEPTION = 16  # at most one in this many numbers may be stored as an exception
+SMALL = 1024  # arrays of fewer numbers are left as they are
 
 
 @dataclass(frozen=True)
 class Packed:
-    """An array of two values, and a few others."""
+    """An array of one or two values, and a few exceptions."""
 
     shape: tuple[int, ...]
-    values: AnyArray  # (2,)
-    bits: AnyArray  # uint8: which of the two values each number is
-    others: Indices  # where other numbers are
-    exact: AnyArray  # these numbers
+    values: AnyArray  # one or two
+    bits: AnyArray | None  # uint8: which of two values each number is
+    where: Indices  # of the exceptions, in the flat array
+    exceptions: AnyArray
 
     def unpack(self) -> AnyArray:
-        """Return the array."""
         size = int(np.prod(self.shape))
-        array = self.values[np.unpackbits(self.bits, count=size)]
-        array[self.others] = self.exact
+        if self.bits is None:
+            array = np.repeat(self.values, size)
+        else:
+            array = self.values[np.unpackbits(self.bits, count=size)]
+        array[self.where] = self.exceptions
         return array.reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class Narrow:
-    """An array of numbers that single precision holds exactly."""
+    """An array of float64 numbers that float32 holds exactly."""
 
     array: AnyArray
 
     def unpack(self) -> AnyArray:
-        """Return the array."""
         return self.array.astype(np.float64)
 
 
@@ -53,70 +54,47 @@ class PackedFields:
     fields: dict[str, Any]
 
     def unpack(self) -> Any:
-        """Return the object."""
         return self.kind(**{name: unpack(value) for name, value in self.fields.items()})
 
 
-@dataclass(frozen=True)
-class Sparse:
-    """An array of one value, and a few others: labels of which most are missing."""
-
-    size: int
-    value: AnyArray  # (1,)
-    others: Indices  # where other values are
-    exact: AnyArray  # these values
-
-    def unpack(self) -> AnyArray:
-        """Return the array."""
-        array = np.repeat(self.value, self.size)
-        array[self.others] = self.exact
-        return array
-
-
-def sparsely(array: AnyArray) -> AnyArray | Sparse:
-    """Return a vector of numbers as one value and others, if these are few."""
-    if array.size < SMALL:
-        return array
-    found, counts = np.unique(array[:: array.size // SMALL], return_counts=True)
-    value = found[[counts.argmax()]]
-    same = np.isnan(array) if value.dtype.kind == "f" and np.isnan(value[0]) else array == value[0]
-    others = np.flatnonzero(~same)
-    if NUMBERS_PER_EXCEPTION * len(others) > array.size:
-        return array
-    return Sparse(array.size, value, others, array[others])
-
-
 def pack(value: Any) -> Any:
-    """Return a small form of an array (alone, in a tuple or in a data class) if there is one."""
+    """Return a compact form of an array (alone, in a tuple or in a data class) if there is one."""
     if isinstance(value, tuple):
         return tuple(pack(one) for one in value)
     if is_dataclass(value) and not isinstance(value, type | Packed | Narrow | PackedFields):
         packed = {one.name: pack(getattr(value, one.name)) for one in fields(value)}
         return PackedFields(type(value), packed)
-    if not isinstance(value, np.ndarray) or value.size < SMALL:
+    if not isinstance(value, np.ndarray) or value.size < SMALL or value.dtype.kind not in "biuf":
         return value
     flat = value.ravel()
-    if value.dtype == np.bool_:
-        none = np.empty(0, np.intp)
-        return Packed(value.shape, np.array([False, True]), np.packbits(flat), none, flat[none])
-    if value.dtype != np.float64:
-        return value
     sample = flat[:: flat.size // SMALL]
     found, counts = np.unique(sample, return_counts=True)
-    most = np.argsort(counts)[-2:]
-    if (
-        NUMBERS_PER_EXCEPTION * counts[most].sum() >= (NUMBERS_PER_EXCEPTION - 2) * sample.size
-    ):  # a sample is not exact
-        values = np.resize(found[most], 2)  # twice the same, if it is the only one
-        second = flat == values[1]
-        others = np.flatnonzero(~second & (flat != values[0]))
-        if NUMBERS_PER_EXCEPTION * len(others) <= flat.size:
-            return Packed(value.shape, values, np.packbits(second), others, flat[others])
+    common = np.argsort(-counts, kind="stable")[:2]
+    if counts[common].sum() * NUMBERS_PER_EXCEPTION >= sample.size * (NUMBERS_PER_EXCEPTION - 2):
+        first, *second = (_equals(flat, found[k]) for k in common)  # a sample is not exact
+        for bits in (None, *second):
+            where = np.flatnonzero(~(first if bits is None else first | bits))
+            if len(where) * NUMBERS_PER_EXCEPTION <= flat.size:
+                values = found[common[: 1 if bits is None else 2]]
+                return Packed(
+                    value.shape,
+                    values,
+                    None if bits is None else np.packbits(bits),
+                    where,
+                    flat[where],
+                )
     return _narrow(value) if _narrow(sample) is not sample else value
+
+
+def _equals(array: AnyArray, value: Any) -> AnyArray:
+    return np.isnan(array) if np.isnan(value) else array == value
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _narrow(array: AnyArray) -> Any:
+    """Return float64 numbers in half the bytes, if that loses nothing."""
+    if array.dtype != np.float64:
+        return array
     narrow = array.astype(np.float32)
     return Narrow(narrow) if (narrow == array).all() else array
 
@@ -125,4 +103,4 @@ def unpack(value: Any) -> Any:
     """Return what was packed."""
     if isinstance(value, tuple):
         return tuple(unpack(one) for one in value)
-    return value.unpack() if isinstance(value, Packed | Narrow | PackedFields | Sparse) else value
+    return value.unpack() if isinstance(value, Packed | Narrow | PackedFields) else value

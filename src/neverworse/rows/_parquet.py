@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows._base import Rows
-from neverworse.rows._blocks import in_streams, read_ahead
-from neverworse.rows._chunked import ChunkedRows, Verb
-from neverworse.rows._memory import some_dense
+from neverworse.rows._blocks import float_type, in_streams, read_ahead
+from neverworse.rows._chunked import Arguments, ChunkedRows, Combine, Verb
 from neverworse.rows._parquet_files import (
     File,
-    Piece,
     check_columns,
     find_files,
     read_chunks,
     read_column,
 )
 
+__all__ = ["ColumnRows", "File", "ParquetData", "ParquetRows", "open_parquet"]
+
 CHUNK_BYTES = 2**24  # each stream has two or three of these in memory
 MOST_CHUNK_ROWS = 2**18
-N_PARTS = 32  # of the files, of which as many are worked on at once as there are cores
-# Every column of a block is copied by itself: longer blocks than elsewhere are worth their while.
+N_PARTS = 32  # of the files, for as many streams as there are cores
+# Every column of a block is converted by itself: longer blocks than elsewhere are faster.
 BLOCK_BYTES, MOST_BLOCK_ROWS = 2**23, 2**14
 
 _own = threading.local()
@@ -47,70 +47,52 @@ def _scratch(n_columns: int, n_rows: int) -> Matrix:
 class ColumnRows(Rows):
     """Rows of which every column is an array, or a few that follow each other.
 
-    Nothing is copied but the blocks that are worked on.
+    Only the blocks that are worked on are copied.
 
     Parameters
     ----------
-    pieces : sequence of Piece
-        Which follow each other; of any real types.
+    pieces : sequence of sequences of arrays
+        The columns of each piece, of any real types.
     shift : array of shape (n_columns,), optional
         See `Rows`.
     """
 
-    def __init__(self, pieces: Sequence[Piece], shift: Vector | None = None) -> None:
+    def __init__(self, pieces: Sequence[Sequence[AnyArray]], shift: Vector | None = None) -> None:
         self._pieces = pieces
-        self._edges = np.cumsum([0, *(piece.stop - piece.start for piece in pieces)])
-        super().__init__(int(self._edges[-1]), len(pieces[0].columns), shift)
+        *self._starts, n_rows = np.cumsum([0, *(len(piece[0]) for piece in pieces)]).tolist()
+        super().__init__(n_rows, len(pieces[0]), shift)
         fitting = BLOCK_BYTES // (8 * max(self.n_columns, 1))
         self.block_rows = min(max(1, 2 ** (fitting.bit_length() - 1)), MOST_BLOCK_ROWS)
 
     def block(self, start: int, stop: int) -> Matrix:
-        # Valid until the thread that asks reads its next block.
+        # Valid until the calling thread reads its next block.
         columns = _scratch(self.n_columns, stop - start)
-        first = int(np.searchsorted(self._edges, start, side="right")) - 1
-        begin, end = int(self._edges[first]), int(self._edges[first + 1])
-        if stop <= end:  # all at once: a loop in Python would take as long as the arithmetic
-            parts = self._pieces[first].of_rows(start - begin, stop - begin)
-            np.concatenate(parts, out=columns.reshape(-1))
-        else:
-            self._collect(start, stop, first, columns)
+        parts = [
+            (piece, slice(max(start - first, 0), max(stop - first, 0)))
+            for first, piece in zip(self._starts, self._pieces, strict=True)
+        ]
+        # At once: a copy of each column would take as long as the arithmetic.
+        each = [piece[j][rows] for j in range(self.n_columns) for piece, rows in parts]
+        np.concatenate(each, out=columns.reshape(-1))
         if self.shift is not None:
             columns -= self.shift[:, None]
         return columns.T
 
-    def _collect(self, start: int, stop: int, first: int, columns: Matrix) -> None:
-        """Fill in the columns of rows that lie in several pieces."""
-        at = start
-        while at < stop:
-            begin, end = int(self._edges[first]), min(stop, int(self._edges[first + 1]))
-            parts = self._pieces[first].of_rows(at - begin, end - begin)
-            for into, column in zip(columns[:, at - start : end - start], parts, strict=True):
-                into[:] = column
-            at, first = end, first + 1
-
     def take(self, indices: Indices) -> Matrix:
         taken = np.empty((len(indices), self.n_columns))
-        number = np.searchsorted(self._edges, indices, side="right") - 1
-        for k, (columns, start, _) in enumerate(self._pieces):
+        number = np.searchsorted(self._starts, indices, side="right") - 1
+        for k, piece in enumerate(self._pieces):
             mine = np.flatnonzero(number == k)
-            chosen = indices[mine] + (start - self._edges[k])
+            places = indices[mine] - self._starts[k]
             # In the type of the columns, and with indices that are not checked: passes take rows.
-            found = np.empty((self.n_columns, len(mine)), np.result_type(*columns))
-            for into, column in zip(found, columns, strict=True):
-                into[:] = column.take(chosen, mode="clip")
+            found = np.empty((self.n_columns, len(mine)), np.result_type(*piece))
+            for into, column in zip(found, piece, strict=True):
+                into[:] = column.take(places, mode="clip")
             taken[mine] = found.T
-        if self.shift is not None:
-            taken -= self.shift
-        return taken
+        return self._less_shift(taken)
 
-    def some(self, indices: Indices) -> Rows:
-        return some_dense(self, indices)
-
-    def shifted(self, shift: Vector) -> Self:
-        return type(self)(self._pieces, shift)
-
-    def column(self, index: int) -> AnyArray:
-        return np.concatenate([p.columns[index][p.start : p.stop] for p in self._pieces])
+    def shifted(self, shift: Vector | None) -> ColumnRows:
+        return ColumnRows(self._pieces, shift)
 
 
 class ParquetData(NamedTuple):
@@ -138,7 +120,7 @@ class ParquetRows(ChunkedRows):
     files : sequence of File
     columns : sequence of str
     batch_rows : int, optional
-        How many rows are read at once.
+        Number of rows that are read at once.
     """
 
     def __init__(
@@ -146,58 +128,51 @@ class ParquetRows(ChunkedRows):
     ) -> None:
         check_columns(files, columns)
         self.files = tuple(files)
-        self.dtype = _common_type(files[0], columns)
+        kinds = [(name, files[0].schema.field(name).type) for name in columns]
+        self.dtype = float_type(
+            (f"Column {name!r} of {files[0].path}", kind, _numpy_type(kind)) for name, kind in kinds
+        )
         if batch_rows is None:
             fitting = CHUNK_BYTES // (self.dtype.itemsize * max(len(columns), 1))
             batch_rows = min(2 ** max(fitting.bit_length() - 1, 0), MOST_CHUNK_ROWS)
+            # Chunks that divide row groups evenly are not in two pieces.
+            group_rows = max(files[0].group_rows, default=0)
+            n_chunks = -(-group_rows // batch_rows)
+            if n_chunks > 1 and group_rows % n_chunks == 0:
+                batch_rows = group_rows // n_chunks
         self.batch_rows = batch_rows
         n_rows = sum(file.n_rows for file in files)
         whole, rest = divmod(n_rows, batch_rows)
         super().__init__([batch_rows] * whole + [rest] * (rest > 0), len(columns), list(columns))
 
-    def map_chunks(
-        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterator[Any]:
-        # Several parts of the files are worked on at once.
-        parts = self._parts(chosen)
-        if len(parts) > 1:
-            yield from in_streams(
-                parts, lambda part: self._work(verb, chosen[part], arguments[part])
-            )
-        else:
-            yield from self._work(verb, chosen, arguments, read_ahead)
-        pa.default_memory_pool().release_unused()
+    def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterator[Any]:
+        return self._run(verb, chosen, arguments)
 
-    def reduce_chunks(
-        self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
-    ) -> Any:
-        # Every part of the files is reduced by itself.
-        every = range(self.n_chunks)
+    def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
+        return reduce(combine, self._run(verb, range(self.n_chunks), arguments, combine))
 
-        def reduced(part: slice) -> Iterator[Any]:
-            yield reduce(combine, self._work(verb, every[part], arguments[part]))
-
-        parts = self._parts(every)
-        if len(parts) == 1:
-            return super().reduce_chunks(verb, arguments, combine)
-        found = reduce(combine, in_streams(parts, reduced))
-        pa.default_memory_pool().release_unused()
-        return found
-
-    def _work(
+    def _run(
         self,
         verb: Verb,
         chosen: Sequence[int],
-        arguments: Sequence[tuple[Any, ...]],
-        reading: Callable[[Iterator[Any]], Iterator[Any]] = iter,
+        arguments: Arguments,
+        combine: Combine | None = None,
     ) -> Iterator[Any]:
-        assert self.column_names is not None
-        chunks = reading(read_chunks(self.files, self.column_names, self.batch_rows, chosen))
-        for own in arguments:  # no chunk is held while the next one is read
-            yield verb(ColumnRows(next(chunks)), *own)
+        """Yield the results of chunks, or what they combine to in each part of the files."""
+        parts, names = self._parts(chosen), self.column_names or []
+
+        def work(part: slice) -> Iterator[Any]:
+            chunks = read_chunks(self.files, names, self.batch_rows, chosen[part])
+            chunks = read_ahead(chunks) if len(parts) == 1 else chunks
+            # No chunk is held while the next one is read.
+            found = (verb(ColumnRows(next(chunks)), *own) for own in arguments[part])
+            return found if combine is None else iter([reduce(combine, found)])
+
+        yield from work(parts[0]) if len(parts) == 1 else in_streams(parts, work)
+        pa.default_memory_pool().release_unused()
 
     def _parts(self, chosen: Sequence[int]) -> list[slice]:
-        """Cut the chosen chunks into parts that begin with a row group: no other can be entered."""
+        """Cut the chosen chunks into parts that begin with a row group, where reading can begin."""
         groups = np.cumsum([0, *(n for file in self.files for n in file.group_rows)])[:-1]
         numbers = np.asarray(chosen)
         starts = np.unique(np.searchsorted(numbers, -(-groups // self.batch_rows)))
@@ -231,13 +206,13 @@ def open_parquet(
         A file, a folder (all ``*.parquet`` files in it that are not hidden, in the order of their
         names), or a pattern such as ``"part-*.parquet"``.
     target : str, optional
-        The column with the labels. It is read into memory at once.
+        The column with the labels. It is read into memory.
     columns : sequence of str, optional
         The columns with the features; all others but `target` and `weight` if not given.
     weight : str, optional
-        The column with the row weights. It is read into memory at once.
+        The column with the row weights. It is read into memory.
     batch_rows : int, optional
-        How many rows are read at once; by default as many as take 16 MB.
+        Number of rows that are read at once; by default as many as take 16 MB.
 
     Returns
     -------
@@ -252,17 +227,23 @@ def open_parquet(
     >>> ProjectedLeastSquaresClassifier().fit(*data)  # doctest: +SKIP
     """
     if batch_rows is not None and batch_rows < 1:
-        raise ValueError(f"batch_rows={batch_rows} is no number of rows. Pass 1 or more.")
+        raise ValueError(f"batch_rows must be 1 or more, got {batch_rows}.")
     files = find_files(path)
     beside = [name for name in (target, weight) if name is not None]
     check_columns(files, beside)
     if columns is None:
         columns = [name for name in files[0].schema.names if name not in beside]
-        _check_same_names(files)
+        for file in files:
+            more = [name for name in file.schema.names if name not in files[0].schema.names]
+            if more:
+                raise ValueError(
+                    f"{file.path} has a column {more[0]!r}, which {files[0].path} has not. Name "
+                    "the features with columns=[...]."
+                )
     if isinstance(columns, str) or not columns:
-        raise ValueError(f"columns={columns!r} is no list of columns. Name at least one feature.")
+        raise ValueError(f"columns must be a list of at least one feature, got {columns!r}.")
     if target in columns:
-        raise ValueError(f"Column {target!r} is the target, and cannot be a feature as well.")
+        raise ValueError(f"Column {target!r} is the target, so it cannot be a feature.")
     return ParquetData(
         ParquetRows(files, columns, batch_rows),
         None if target is None else read_column(files, target),
@@ -270,29 +251,6 @@ def open_parquet(
     )
 
 
-def _check_same_names(files: Sequence[File]) -> None:
-    """Check that no file has more columns than the first: they would be left out in silence."""
-    names = set(files[0].schema.names)
-    for file in files:
-        more = [name for name in file.schema.names if name not in names]
-        if more:
-            raise ValueError(
-                f"{file.path} has a column {more[0]!r}, which {files[0].path} has not. Name the "
-                "features with columns=[...]."
-            )
-
-
-def _common_type(file: File, columns: Sequence[str]) -> np.dtype[Any]:
-    """Return the smallest of float32 and float64 that holds all columns."""
-    types = []
-    for name in columns:
-        kind = file.schema.field(name).type
-        if not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        ):
-            raise ValueError(
-                f"Column {name!r} of {file.path} is {kind}, but features are numbers. Encode it, "
-                "or name the features with columns=[...]."
-            )
-        types.append(np.dtype(kind.to_pandas_dtype()))
-    return np.result_type(np.float32, *types)
+def _numpy_type(kind: pa.DataType) -> np.dtype[Any] | None:
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return np.dtype(kind.to_pandas_dtype()) if number else None

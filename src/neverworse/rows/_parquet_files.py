@@ -1,4 +1,4 @@
-"""Parquet files that together are one table, and must stay what they are."""
+"""Parquet files that together are one table, and must not change while it is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +16,14 @@ from pyarrow import compute, parquet
 
 from neverworse._typing import AnyArray
 
-# Read columns through a buffer instead of whole: a row group may be larger than memory. Pages that
-# are longer than the buffer are read past it, and not copied once more.
+# Columns are read through a buffer instead of whole: a row group may be larger than memory. Pages
+# longer than the buffer are read directly.
 BUFFER_BYTES = 2**14
-TAIL_BYTES = 8  # the length of the footer, and a magic word: the end of every Parquet file
+TAIL_BYTES = 8  # the end of every Parquet file: the length of the footer, and a magic number
 
 
 class ChangedFileError(RuntimeError):
-    """A file is not what it was when it was opened."""
+    """A file has changed since it was opened."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class File:
     group_rows: tuple[int, ...]  # the number of rows in each of its row groups
     schema: pa.Schema
     stamp: tuple[int, int]  # its size and the time of its last change
-    # Digest of what it says about its row groups: where they lie, how long they are and which
-    # values they span. Times can be set, and are coarse on some file systems.
+    # Digest of its metadata: position, length and range of values of each row group. Times alone
+    # can be set, and are coarse on some file systems.
     footer: bytes
 
     @classmethod
     def look_at(cls, path: str) -> File:
-        """Read what a file says about itself."""
+        """Read the metadata of a file."""
         try:
             stamp, footer = _stamp(path), _footer(path)
             with parquet.ParquetFile(path) as file:
@@ -51,10 +51,7 @@ class File:
             raise ValueError(f"{path} is no Parquet file that can be read: {error}") from None
 
     def open(self, read_dictionary: list[str] | None = None) -> parquet.ParquetFile:
-        """Open the file for reading, if it is still the same.
-
-        Of some columns of text, every value is kept once.
-        """
+        """Open the file for reading, if it has not changed; some columns as dictionaries."""
         self.check(footer=True)
         return parquet.ParquetFile(
             self.path,
@@ -65,20 +62,17 @@ class File:
         )
 
     def check(self, *, footer: bool = False) -> None:
-        """Check that the file is what it was: a look at its times, and at its footer if asked."""
+        """Check that size and time of the file have not changed, nor its footer if asked."""
         try:
-            if _stamp(self.path) == self.stamp and (
-                not footer or _footer(self.path) == self.footer
-            ):
+            same = _stamp(self.path) == self.stamp
+            if same and (not footer or _footer(self.path) == self.footer):
                 return
+            what = "changed"
         except FileNotFoundError:
-            raise ChangedFileError(
-                f"{self.path} has vanished since it was opened. Put it back, and open the data "
-                "again."
-            ) from None
+            what = "vanished"
         raise ChangedFileError(
-            f"{self.path} has changed since it was opened. Open the data again, and leave them "
-            "alone while a model is fitted."
+            f"{self.path} has {what} since it was opened. Open the data again, and do not change "
+            "the files while a model is fitted."
         )
 
     @property
@@ -98,7 +92,7 @@ def find_files(paths: Any) -> list[File]:
 
 def _expand(path: str) -> list[str]:
     if Path(path).is_dir():
-        # Hidden ones are no data: macOS leaves some on other drives, Spark while it writes.
+        # Hidden files are not data: macOS leaves some on other drives, Spark while it writes.
         found = (file.relative_to(path) for file in Path(path).rglob("*.parquet"))
         seen = (file for file in found if not any(part[0] in "._" for part in file.parts))
         return sorted(str(Path(path, file)) for file in seen)
@@ -143,7 +137,7 @@ def check_columns(files: Sequence[File], names: Sequence[str]) -> None:
 
 
 def read_column(files: Sequence[File], name: str) -> AnyArray:
-    """Return one column of all files as an array in which nulls are still to be seen."""
+    """Return one column of all files as an array; nulls become NaN, None or -1."""
     batches = [
         batch.column(0)
         for file in files
@@ -154,14 +148,12 @@ def read_column(files: Sequence[File], name: str) -> AnyArray:
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_integer(kind) and column.null_count:
-        # As floats or objects, integers would not be what they were. -1 says the same as null,
-        # unless it is among them already.
+        # They stay integers: -1 means a missing label, unless there are negative ones already.
         low = compute.min(column).as_py()
         if low is None or low >= 0:
             column = column.cast(pa.int64()).fill_null(-1)
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return column.to_numpy()
-    if pa.types.is_floating(kind) or (pa.types.is_boolean(kind) and not column.null_count):
+    whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if pa.types.is_floating(kind) or (whole and not column.null_count):
         return column.to_numpy()
     encoded = column.combine_chunks().dictionary_encode()  # one object for all that are equal
     if isinstance(encoded, pa.ChunkedArray):
@@ -170,76 +162,48 @@ def read_column(files: Sequence[File], name: str) -> AnyArray:
     return values[encoded.indices.fill_null(len(values) - 1).to_numpy()]
 
 
-class Piece(NamedTuple):
-    """Some consecutive rows of columns."""
-
-    columns: Sequence[AnyArray]
-    start: int
-    stop: int
-
-    def of_rows(self, start: int, stop: int) -> list[AnyArray]:
-        """Return the columns of some of these rows."""
-        return [column[self.start + start : self.start + stop] for column in self.columns]
-
-
 def read_chunks(
     files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
-) -> Iterator[list[Piece]]:
-    """Read chunks of `chunk_rows` rows, whatever the row groups and files they lie in.
+) -> Iterator[list[list[AnyArray]]]:
+    """Yield chunks of `chunk_rows` rows, whatever row groups and files these are in.
 
-    Yields for each chunk its pieces: record batches, or parts of them. Nothing that was yielded is
-    held while the next is read, but the rest of a batch.
-    Row groups without any row of the chosen chunks (in increasing order) are not touched.
+    A chunk is a list of pieces that follow each other, each a list of columns; nothing is copied.
+    Row groups without any row of the chosen chunks (in increasing order) are not read.
     """
     n_rows = sum(file.n_rows for file in files)
     wanted = iter(chosen)
     number = next(wanted, None)
-    if number is None:
-        return
-    pieces: list[Piece] = []
-    filled = 0
+    pieces: list[list[AnyArray]] = []  # of the next chunk
     for start, columns in _batches(files, names, chunk_rows, chosen):
-        at, stop = 0, len(columns[0])
-        while at < stop:
-            # Rows of the batch that lie before the wanted chunk are skipped.
-            begin = number * chunk_rows + filled
-            size = min(chunk_rows, n_rows - number * chunk_rows)
-            if start + stop <= begin:
+        stop = start + len(columns[0])
+        while number is not None and number * chunk_rows < stop:
+            first, end = number * chunk_rows, min((number + 1) * chunk_rows, n_rows)
+            rows = slice(max(first - start, 0), end - start)
+            pieces.append([column[rows] for column in columns])
+            if stop < end:
                 break
-            at = max(at, begin - start)
-            length = min(stop - at, size - filled)
-            pieces.append(Piece(columns, at, at + length))
-            at, filled = at + length, filled + length
-            if filled == size:
-                complete, pieces, filled = pieces, [], 0
-                yield complete
-                del complete
-                number = next(wanted, None)
-                if number is None:
-                    return
+            complete, pieces = pieces, []
+            yield complete
+            del complete  # not held while the next chunk is read
+            number = next(wanted, None)
 
 
 def _batches(
     files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
 ) -> Iterator[tuple[int, list[AnyArray]]]:
-    """Yield the columns of record batches of the row groups that are needed.
-
-    With the number of their first row, among all rows.
-    """
+    """Yield the columns of the record batches that are needed, and their first row."""
     needed = np.asarray(chosen)
-    start = 0
+    start = 0  # of the row group
     for file in files:
-        first_rows, before = {}, start
+        of_file, first_rows = start, {}
         for group, size in enumerate(file.group_rows):
             first, last = start // chunk_rows, (start + size - 1) // chunk_rows
-            k = int(np.searchsorted(needed, first))
-            if size and k < len(needed) and needed[k] <= last:
+            if size and np.searchsorted(needed, first) < np.searchsorted(needed, last, "right"):
                 first_rows[group] = start
             start += size
         for group, batch in _read(file, list(first_rows), names, chunk_rows):
-            at = first_rows[group]
+            yield first_rows[group], _columns(batch, names, file, first_rows[group] - of_file)
             first_rows[group] += len(batch)
-            yield at, _columns(batch, names, file, at - before)
 
 
 def _read(
@@ -254,18 +218,15 @@ def _read(
                 for batch in opened.iter_batches(
                     batch_rows, row_groups=[group], columns=names, use_threads=False
                 ):
-                    file.check()  # what was read before is what it was
+                    file.check()
                     yield group, batch
-            file.check(footer=True)  # a file that is cut just ends
+            file.check(footer=True)
     except (OSError, pa.ArrowException) as error:
         raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
 
 
-def _columns(batch: Any, names: Sequence[str], file: File, row: int) -> list[AnyArray]:
-    """Return the columns of a batch, which begins with that row of the file.
-
-    They are not copied where that can be.
-    """
+def _columns(batch: pa.RecordBatch, names: Sequence[str], file: File, row: int) -> list[AnyArray]:
+    """Return the columns of a batch, which begins with that row of the file."""
     found = dict(zip(batch.schema.names, batch.columns, strict=True))  # in the order of the file
     for name in names:
         if found[name].null_count:

@@ -22,7 +22,7 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
-from neverworse.projection.labels import Labels, Scored, implied_labels
+from neverworse.projection.labels import Labels, Scored, Wanted, implied_labels
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, blocks
 
@@ -236,7 +236,8 @@ class Projection:
         if indices is None:
             scores = np.concatenate(rows.map_state(Scored.all_scores, (self.scored,)), axis=1)
             return implied_labels(scores, labels.target, labels.width)
-        scores = rows.pick(Scored.scores_at, self.scored, indices)
+        found = rows.map_state(Scored.scores_at, (self.scored,), known=(Wanted(indices),))
+        scores = np.concatenate(found, axis=1)
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])
 
     def with_totals(self, totals: Totals) -> Projection:
