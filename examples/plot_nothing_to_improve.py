@@ -44,8 +44,8 @@ fig.suptitle("Supervised scores of the unlabeled rows, and what is guaranteed")
 plt.show()
 
 # %%
-# The certificate says why. "inside" means that the supervised weights lie in the constraint
-# set: some labeling gives just them.
+# The certificate says why. "inside" means that the supervised weights lie in the constraint set:
+# some labeling gives exactly these weights.
 y = mask_labels(y_true, n_labeled=60, stratify=True, random_state=0)
 clf = ProjectedLeastSquaresClassifier(alpha=1000.0).fit(X, y)
 print(clf.certificate_.reason)
