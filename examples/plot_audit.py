@@ -1,9 +1,9 @@
 """
-How do I audit a model of somebody else?
-========================================
+How do I audit someone else's model?
+====================================
 
 A colleague, a vendor or another library offers a model that "uses the unlabeled rows". Is it
-better than what you have? ``audit`` takes any two fitted classifiers, and says what is certain
+better than what you have? ``audit`` takes any two fitted classifiers and says what is certain,
 whatever the missing labels are.
 """
 
@@ -38,9 +38,10 @@ candidates = {
 found = {name: audit(model, baseline, X, y) for name, model in candidates.items()}
 
 # %%
-# The bar is what labels can still do to the difference of the Brier scores. No bar lies left of
-# zero: no candidate is certainly better, and none certainly worse. The cross is what the 60
-# labels say, the dot the truth, which is known here. They may lie on opposite sides of zero.
+# Each bar spans the possible differences in Brier score, over all labelings of the unlabeled rows.
+# Every bar contains zero: no candidate is certainly better, and none certainly worse. The cross is
+# the difference on the 60 labeled rows, the dot the true difference, which is known here. They may
+# lie on opposite sides of zero.
 fig, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 for height, (name, result) in enumerate(found.items()):
     ax.plot(
@@ -54,11 +55,11 @@ for height, (name, result) in enumerate(found.items()):
     ax.plot(np.subtract(*scores), height, "o", color="C1")
 ax.axvline(0, color="grey", linewidth=1)
 ax.set_yticks(range(len(found)), found)
-ax.set(title="Brier score less the baseline's: possible, on labeled rows, true")
+ax.set(title="Brier score minus the baseline's: possible, on labeled rows, true")
 ax.set_xlabel("left of zero: better than the baseline")
 plt.show()
 
 # %%
-# In words, for whoever has to decide. What can be done next is to ask for the few labels that
-# decide (:ref:`sphx_glr_gallery_plot_few_labels_decide.py`).
+# The same in words. As a next step, a few more labels can decide
+# (:ref:`sphx_glr_gallery_plot_few_labels_decide.py`).
 print(found["self-training"].summary())

@@ -2,9 +2,9 @@
 What is it worth to know the share of a class?
 ==============================================
 
-Registries, earlier years or other hospitals may tell how frequent a class is. ``class_prior``
-leaves out all labelings that contradict this, and the guarantee is about those that are left. It
-is only as true as the share.
+Registries, earlier years or other hospitals may tell you how frequent a class is. ``class_prior``
+excludes all labelings that contradict this; the guarantee is then about the remaining ones. It is
+only as valid as the stated share.
 """
 
 # %%
@@ -39,10 +39,10 @@ def true_change(clf):
 
 
 # %%
-# Left: the narrower the interval about the true share, the more is guaranteed; in this table
-# little, and only if the share is known to within a few points. Right: what happens if a share
-# is stated exactly and is wrong. The promise (dashed) speaks of labelings with that share; the
-# true change of the loss (solid) breaks it once the stated share is far from the truth. When in
+# Left: the narrower the interval around the true share, the more is guaranteed; on this table the
+# gain is small, and needs a share known to within a few points. Right: what happens if a share is
+# stated exactly but is wrong. The guarantee (dashed) is about labelings with the stated share; the
+# true change in loss (solid) violates it once the stated share is far from the truth. When in
 # doubt, give an interval, or nothing.
 widths = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35])
 gains = [
@@ -53,11 +53,11 @@ stated = np.linspace(0.2, 0.95, 16)
 wrong = [fitted(float(each)) for each in stated]
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-left.plot(widths, gains, "o-", color="C0", label="true share, give or take")
+left.plot(widths, gains, "o-", color="C0", label="true share ± half width")
 left.axhline(
     fitted(None).certificate_.guaranteed_improvement, color="grey", linestyle="--", label="without"
 )
-left.set(title="What an interval buys", xlabel="half of its width", ylabel="guaranteed improvement")
+left.set(title="What an interval buys", xlabel="half width", ylabel="guaranteed improvement")
 left.set_ylim(bottom=0)
 left.legend()
 right.plot(stated, [true_change(clf) for clf in wrong], "o-", color="C0", label="true change")
@@ -66,12 +66,10 @@ right.plot(
     [clf.certificate_.worst_case for clf in wrong],
     "--",
     color="C1",
-    label="promised at most",
+    label="guaranteed at most",
 )
 right.axvline(share, color="grey", linestyle=":", label="true share")
 right.axhline(0, color="grey", linewidth=1)
-right.set(
-    title="What a wrong share costs", xlabel="stated share", ylabel="change of the squared loss"
-)
+right.set(title="What a wrong share costs", xlabel="stated share", ylabel="change in squared loss")
 right.legend()
 plt.show()

@@ -2,14 +2,12 @@
 Does semi-supervised learning help on my data?
 ==============================================
 
-Nobody can know without labels, and few labels say little. What can be done is to hold labeled
-rows out, several times, and to compare methods *fold by fold*: differences are known far better
-than the scores themselves.
+A few labels cannot say much. But you can cross-validate on the labeled rows and compare methods
+*fold by fold*: differences are estimated far more precisely than the scores themselves.
 """
 
 # %%
-# Three tables that come with scikit-learn, of which 60 rows keep their label. Put your own in
-# their place.
+# Three data sets from scikit-learn, in which 60 rows keep their label. Replace them with your own.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -38,7 +36,7 @@ methods = {
 }
 
 # %%
-# The folds test on labeled rows only; all unlabeled rows take part in every training.
+# Test folds contain labeled rows only; every training fold contains all unlabeled rows.
 cv = RepeatedStratifiedLabeledKFold(n_splits=4, n_repeats=2, random_state=0)
 
 
@@ -56,11 +54,11 @@ for name, (X, y_true) in tables.items():
         differences[name, label] = brier_scores(method, X, y) - baseline
 
 # %%
-# Each dot is a fold, the bar is the mean. To the left of zero is better than the supervised
-# baseline, least squares. The projected classifier stays close to zero: it changes only what is
-# better for every labeling. Self-training gains on some tables; but look at the logistic
-# regression that it wraps, which sees labeled rows only. What matters is the difference between
-# these two: the rest is owed to another model, not to the unlabeled rows.
+# Each dot is a fold, the bar is the mean. Left of zero is better than the supervised baseline,
+# least squares. The projected classifier stays close to zero: it changes only what is better for
+# every labeling. Self-training gains on some tables; but compare it with the logistic regression
+# that it wraps, which sees labeled rows only. Only the difference between these two is due to the
+# unlabeled rows; the rest is due to a different model.
 fig, axes = plt.subplots(1, len(tables), figsize=(9, 3.4), sharey=True, layout="constrained")
 for ax, name in zip(axes, tables, strict=True):
     for height, label in enumerate(methods):
@@ -68,8 +66,8 @@ for ax, name in zip(axes, tables, strict=True):
         ax.plot(folds, np.full(len(folds), height), "o", color="C0", alpha=0.4)
         ax.plot(folds.mean(), height, "|", color="black", markersize=22, markeredgewidth=2)
     ax.axvline(0, color="grey", linewidth=1)
-    ax.set(title=name, xlabel="Brier score less baseline's")
+    ax.set(title=name, xlabel="Brier score minus baseline's")
 axes[0].set_yticks(range(len(methods)), methods)
 axes[0].margins(y=0.25)
-fig.suptitle("Change of the Brier score in held-out folds, for four methods on three tables")
+fig.suptitle("Change in Brier score on held-out folds, for four methods on three tables")
 plt.show()

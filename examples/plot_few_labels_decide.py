@@ -2,13 +2,13 @@
 How few labels decide between two models?
 =========================================
 
-Two models differ on some rows only, and only these rows matter for their error rates.
-``SequentialAudit`` draws them one after another. It may be looked at after every answer, and
-stopped at any time: its statements stay true.
+Only the rows on which two models predict different classes matter for the difference of their
+error rates. ``SequentialAudit`` draws such rows one at a time. You may look at its result after
+every label and stop at any time: its statements remain valid.
 """
 
 # %%
-# A least squares classifier with 40 labels against a logistic regression with the same labels.
+# Least squares against logistic regression, fitted to the same 40 labels.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -27,8 +27,8 @@ candidate = LogisticRegression().fit(X[known], y[known])
 question = SequentialAudit(baseline, candidate, X[unlabeled], random_state=0)
 
 # %%
-# Answer one row at a time, as somebody at a desk would, and note the interval for the
-# difference of the error rates.
+# Label one row at a time, and record the confidence interval for the difference of the error
+# rates.
 answers, intervals = [0], [question.interval_]
 while question.verdict_ == "undecided":
     rows = question.next(1)
@@ -37,9 +37,9 @@ while question.verdict_ == "undecided":
     intervals.append(question.interval_)
 
 # %%
-# The interval closes in on the truth (dashed), and labeling stops as soon as the verdict is
-# out, after a few of the 529 rows. The verdict "not worse" asks for less than an interval of
-# which both ends lie below zero, so it may come a little earlier.
+# The interval closes in on the truth (dashed), and labeling stops as soon as there is a verdict,
+# after a few of the 529 rows. The verdict "not worse" is a weaker statement than an interval
+# entirely below zero, so it may come a little earlier.
 low, high = 100 * np.transpose(intervals)
 truth = np.mean(candidate.predict(X[unlabeled]) != y_true[unlabeled]) - np.mean(
     baseline.predict(X[unlabeled]) != y_true[unlabeled]
@@ -51,7 +51,7 @@ ax.axhline(0, color="grey", linewidth=1)
 ax.set(
     title=f"After {answers[-1]} labels: {question.verdict_}",
     xlabel="labels",
-    ylabel="candidate's error rate less baseline's, points",
+    ylabel="candidate's error rate minus baseline's, points",
 )
 ax.legend()
 plt.show()

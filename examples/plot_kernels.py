@@ -2,13 +2,12 @@
 What if a straight line is not enough?
 ======================================
 
-With a kernel, scores are no longer linear in the columns, and nothing else changes: the supervised
-classifier is projected onto what some labeling gives, and the certificate says what is
-guaranteed.
+With a kernel, scores are no longer linear in the columns, but nothing else changes: the supervised
+classifier is projected onto the constraint set, and the certificate says what is guaranteed.
 """
 
 # %%
-# Two half moons, of which 14 rows keep their label.
+# Two half moons; 14 rows keep their label.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
@@ -29,11 +28,11 @@ curved = ProjectedLeastSquaresClassifier(kernel="rbf", gamma="loo").fit(X, y)
 untuned = ProjectedLeastSquaresClassifier(kernel="rbf", gamma=1.0, alpha=1e-3).fit(X, y)
 
 # %%
-# A line cannot follow the moons, a kernel comes closer. Dashed is the supervised boundary, colours
-# are those of the projected classifier. With a penalty by leave-one-out nothing can be improved for
-# certain. With a small one (right) supervised scores swing far beyond 0 and 1, and the squared loss
-# is lower for certain. Errors of the unlabeled rows, about which nothing is promised, stay as they
-# are.
+# A line cannot follow the moons; a kernel comes closer. The dashed line is the supervised
+# boundary, the colours are the predictions of the projected classifier. With a penalty chosen by
+# leave-one-out, nothing can be improved for certain. With a small penalty (right), supervised
+# scores go far beyond 0 and 1, and the squared loss is certainly lower. The error rate on the
+# unlabeled rows, about which nothing is guaranteed, stays the same.
 grid = np.stack(np.meshgrid(np.linspace(-2.2, 2.2, 120), np.linspace(-2.4, 2.4, 120)), axis=-1)
 fig, axes = plt.subplots(1, 3, figsize=(10, 4.2), sharey=True, layout="constrained")
 for ax, clf, name in (

@@ -2,14 +2,14 @@
 Which rows should I label next?
 ===============================
 
-If you can pay for twenty more labels, which rows should get them? ``suggest_labels`` names those
-that lower the expected squared error of least squares on *all* rows most. It looks at rows, not
-at labels, so that all twenty can be labeled at once.
+If you can afford twenty more labels, which rows should get them? ``suggest_labels`` selects the
+rows whose labels most reduce the expected squared error of least squares on *all* rows. The
+selection does not depend on the new labels, so all twenty rows can be labeled in one batch.
 """
 
 # %%
-# Handwritten digits, 3 against 8, with 40 labels. The alternatives: rows at random, and rows
-# that the model is least sure of.
+# Handwritten digits, 3 against 8, with 40 labels. The alternatives: random rows, and the rows that
+# the model is least sure about.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -49,17 +49,17 @@ for seed in range(12):
         losses[name].append([loss(with_labels(y, order[:size])) for size in sizes])
 
 # %%
-# Means of twelve draws. From ten rows on, suggested rows help the squared loss most, which is
-# what they are chosen for. Rows that the model is least sure of hardly lower it; they may be
-# the better choice where only the error rate matters.
+# Means over twelve draws. From ten rows on, suggested rows reduce the squared loss most, which is
+# what they are chosen for. Rows that the model is least sure about hardly reduce it; they may be
+# the better choice if only the error rate matters.
 fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for marker, (name, values) in zip("osv", losses.items(), strict=True):
     ax.plot(sizes, np.mean(values, axis=0), f"{marker}-", label=name)
-ax.set(title="Twelve draws of 40 labels, and more beside them", xlabel="more labels")
+ax.set(title="More labels in addition to 40, mean of twelve draws", xlabel="more labels")
 ax.set_ylabel("mean squared error on all rows")
 ax.legend()
 plt.show()
 
 # %%
-# It also says what to expect, before anybody has labeled anything.
+# The summary predicts the gain before any row has been labeled.
 print(suggest_labels(X, y, 20).summary())

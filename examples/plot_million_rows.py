@@ -2,8 +2,8 @@
 Does it work with a million rows?
 =================================
 
-A fit needs a Gram matrix and a handful of passes over the rows. So a million unlabeled rows take
-seconds, about as long as an ordinary ridge regression on them, and rows are never copied.
+A fit needs a Gram matrix and a handful of passes over the rows. A million unlabeled rows take
+seconds, about as long as ridge regression on them, and the rows are never copied as a whole.
 """
 
 # %%
@@ -39,8 +39,8 @@ for size in sizes:
     certificates.append(clf.certificate_)
 
 # %%
-# Both axes are logarithmic: time grows as the number of rows does. The certificate is as exact
-# as for a small table.
+# Both axes are logarithmic: time grows in proportion to the number of rows. The certificate is as
+# exact as for a small table.
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 ax.loglog(sizes, fits, "o-", label="fit, with its certificate")
 ax.loglog(sizes, ridges, "s--", color="grey", label="scikit-learn's Ridge, all labels known")
@@ -52,5 +52,5 @@ plt.show()
 print(certificates[-1].summary())
 
 # %%
-# What does not fit into memory can be read from Parquet files or a Dask cluster, with the same
-# estimators: see "Beyond memory" in the user guide.
+# The same estimators also read data that do not fit into memory, from Parquet files or a Dask
+# cluster: see "Beyond memory" in the user guide.

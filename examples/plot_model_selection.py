@@ -2,14 +2,12 @@
 How do I select a model without cheating?
 =========================================
 
-With unlabeled rows in the table, plain cross-validation does one of two things: it scores rows
-without a label as errors, or it throws them away and tests a model that nobody will use. The
-folds of ``neverworse.model_selection`` do neither.
+If the table has unlabeled rows, plain cross-validation counts them as errors. If you drop them, it
+tests a model that nobody will use. The folds of ``neverworse.model_selection`` avoid both.
 """
 
 # %%
-# 60 labels, and rows that were put aside to check the outcome with. In practice there would be
-# none.
+# 60 labels, and held-out rows to check the result. In practice you would not have these.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -32,7 +30,7 @@ plain = StratifiedKFold(5, shuffle=True, random_state=0)
 labeled = StratifiedLabeledKFold(5, shuffle=True, random_state=0)
 
 # %%
-# For each draw of labels: what cross-validation says, and what the model is worth on new rows.
+# For each draw of labels: the cross-validated accuracy, and the accuracy on new rows.
 said_plain, said_labeled, truth, colours = [], [], [], []
 for seed in range(3):
     X, X_new, y_true, y_new = train_test_split(X_all, y_all, test_size=0.4, random_state=seed)
@@ -45,8 +43,8 @@ for seed in range(3):
         colours.append(f"C{k}")
 
 # %%
-# Plain folds call every unlabeled row an error, for any model: accuracies near the share of
-# labeled rows. Folds of labeled rows come close to the truth (the diagonal), as close as 60
+# Plain folds count every unlabeled row as an error, for any model, so accuracies are near the
+# share of labeled rows. Folds of labeled rows come as close to the truth (the diagonal) as 60
 # labels allow.
 fig, axes = plt.subplots(1, 2, figsize=(8.5, 4), sharey=True, layout="constrained")
 for ax, said, title in (

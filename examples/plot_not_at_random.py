@@ -2,13 +2,13 @@
 What if labels are not missing at random?
 =========================================
 
-In practice nobody draws the rows to label: urgent cases come first, or the cheap ones. The
-certificate assumes nothing about that. Statements *with confidence* do, and this example shows
+In practice, the rows to label are rarely drawn at random: urgent cases come first, or cheap ones.
+The certificate assumes nothing about this. Statements *with confidence* do, and this example shows
 the difference.
 """
 
 # %%
-# Three ways in which 60 of 569 rows may have got their label.
+# Three ways in which 60 of 569 rows may have been chosen for labeling.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -45,12 +45,12 @@ def true_change(clf):
 
 
 # %%
-# On the left the certificate: the bar has every possible change of the loss, the dot is the
-# true one. Dots lie on their bars and bars end at or left of zero, however labels were chosen.
-# On the right ``class_prior="confidence"``, which infers the share of benign rows among the
-# unlabeled ones from the labeled ones. At random, one interval in twenty may miss the truth
-# (the cross). Chosen in the other ways all of them do (red), and what rests on them is wrong.
-# Use it only if you know how rows were chosen.
+# Left, the certificate: each bar spans all possible changes in loss, the dot is the true change.
+# However rows were chosen, dots lie on their bars, and bars end at or left of zero. Right,
+# ``class_prior="confidence"``, which estimates the share of benign rows among the unlabeled rows
+# from the labeled ones. If rows are chosen at random, one interval in twenty may miss the truth
+# (the cross). If they are chosen in the other ways, all intervals miss it (red), and conclusions
+# based on them are wrong. Use it only if you know how rows were chosen.
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
 ticks = []
 for k, (name, weights) in enumerate(ways.items()):
@@ -70,6 +70,6 @@ for k, (name, weights) in enumerate(ways.items()):
     ticks.append((5 * k + 1.5, name))
 left.axvline(0, color="grey", linewidth=1)
 left.set_yticks(*zip(*ticks, strict=True))
-left.set(title="Certificate: always holds", xlabel="change of the squared loss")
+left.set(title="Certificate: always holds", xlabel="change in squared loss")
 right.set(title="Confidence: only if at random", xlabel="share of benign rows")
 plt.show()

@@ -2,13 +2,12 @@
 When can nothing be improved, and why?
 ======================================
 
-A fit may come back with "nothing can be improved". That is no failure: it is a statement about
-the table. Certain improvement is possible where scores of the supervised classifier leave the
-range from 0 to 1, and nowhere else.
+A fit may report that nothing can be improved. That is not a failure of the method: certain
+improvement is possible only where scores of the supervised classifier lie outside [0, 1].
 """
 
 # %%
-# The same table with 20, 60 and 300 labels, without a penalty and with one chosen by
+# The same table with 20, 60 and 300 labels, without a penalty and with a penalty chosen by
 # leave-one-out.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,11 +21,10 @@ X, y_true = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 
 # %%
-# The grey band is [0, 1]. If labels were drawn with the scores in the band as probabilities,
-# any other scores would be worse on average; so some labeling makes them worse, and no method
-# can be certain. Scores outside of the band can be moved towards it for certain. A penalty
-# draws scores into the band, and so do more labels; what is guaranteed shrinks with those
-# outside.
+# The grey band is [0, 1]. If labels were drawn with the scores in the band as probabilities, any
+# other scores would be worse on average; so some labeling makes them worse, and no method can be
+# certain. Scores outside the band can be improved for certain. A penalty moves scores into the
+# band, and so do more labels; the fewer lie outside, the less is guaranteed.
 fig, axes = plt.subplots(2, 3, figsize=(9, 5), sharex=True, layout="constrained")
 for row, alpha in zip(axes, (0.0, "loo"), strict=True):
     for ax, n_labeled in zip(row, (20, 60, 300), strict=True):
@@ -46,8 +44,8 @@ fig.suptitle("Supervised scores of the unlabeled rows, and what is guaranteed")
 plt.show()
 
 # %%
-# The certificate says why. "inside" means that the supervised weights lie in the constraint
-# set: some labeling gives just them.
+# The certificate says why. "inside" means that the supervised weights lie in the constraint set:
+# some labeling gives exactly these weights.
 y = mask_labels(y_true, n_labeled=60, stratify=True, random_state=0)
 clf = ProjectedLeastSquaresClassifier(alpha=1000.0).fit(X, y)
 print(clf.certificate_.reason)

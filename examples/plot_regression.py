@@ -2,13 +2,13 @@
 Does it work for regression?
 ============================
 
-Yes, if targets are known to lie in a range: prices are positive, scores end at 100, a disease
-index has its scale. Then ``ProjectedLeastSquaresRegressor`` is never worse in squared error than
-the regression on the rows with a target.
+Yes, if targets are known to lie in a range, such as test scores between 0 and 100 or a disease
+index with a fixed scale. Then ``ProjectedLeastSquaresRegressor`` is never worse in squared error
+on all rows than least squares on the rows with a target.
 """
 
 # %%
-# Of 442 patients, 15 have a target, a disease index between 25 and 346.
+# Of 442 patients, 15 have a known target, a disease index between 25 and 346.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -22,9 +22,9 @@ unlabeled = np.isnan(y)
 reg = ProjectedLeastSquaresRegressor(target_bounds=(25, 346), alpha=0.0).fit(X, y)
 
 # %%
-# The supervised predictions leave the range; those of the projection are drawn back as far as
-# is certain to help. With a wider range less can be certain, and once every supervised
-# prediction lies within it, nothing can.
+# Many supervised predictions lie outside the range; the projection moves them back as far as is
+# certain to help. The wider the range, the less is certain, and once every supervised prediction
+# lies within it, nothing can be improved for certain.
 spare = np.array([0, 50, 100, 200, 400, 800])
 fits = [
     ProjectedLeastSquaresRegressor(target_bounds=(25 - s, 346 + s), alpha=0.0).fit(X, y)
@@ -39,12 +39,12 @@ for model, style, name in ((reg.supervised_, "C1s", "supervised"), (reg, "C0o", 
     left.plot(
         y_true[unlabeled], model.predict(X[unlabeled]), style, markersize=3, alpha=0.6, label=name
     )
-left.set(title="Predictions of rows without a target", xlabel="true target", ylabel="prediction")
+left.set(title="Predictions for rows without a target", xlabel="true target", ylabel="prediction")
 left.legend()
 right.plot(spare, errors, "C0o-", label="projected")
 right.axhline(baseline, color="C1", linestyle="--", label="supervised")
 right.set(title="The wider the range, the less is certain", ylabel="mean squared error")
-right.set_xlabel("range wider by this much on either side")
+right.set_xlabel("range widened by this much on each side")
 right.set_ylim(bottom=0)
 right.legend()
 plt.show()

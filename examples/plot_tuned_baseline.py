@@ -2,13 +2,13 @@
 Why does a tuned baseline matter?
 =================================
 
-"Never worse than the supervised classifier" is worth as much as that classifier. Against a weak
-baseline, improvements are large, certain, and beside the point.
+"Never worse than the supervised classifier" is worth only as much as that classifier. Against a
+weak baseline, improvements are large and certain, but mean little.
 """
 
 # %%
-# 40 labels of the breast cancer data, with penalties from far too small to far too large. Rows
-# that are held out tell what a classifier is worth.
+# 40 labels of the breast cancer data, with penalties from far too small to far too large. Held-out
+# rows show how good a classifier is.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -47,11 +47,10 @@ tuned_gain, tuned_supervised, tuned_projected = measure("loo")
 tuned = np.median([ProjectedLeastSquaresClassifier().fit(X, y).supervised_.alpha_ for y in draws])
 
 # %%
-# On the left, the guaranteed improvement is largest where the baseline is worst. On the right,
-# what both are worth on new rows: the best projected classifier has the penalty that
-# leave-one-out finds (the dashed line), where little is left to improve. So the penalty is
-# chosen by leave-one-out unless you say otherwise, and ``alpha=0.0``, the setting of the paper,
-# has to be asked for.
+# Left: the guaranteed improvement is largest where the baseline is worst. Right: the loss of both
+# on new rows. The best projected classifier has the penalty that leave-one-out finds (the dashed
+# line), where little is left to improve. So leave-one-out is the default, and ``alpha=0.0``, the
+# setting of the paper, has to be set explicitly.
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 left.plot(alphas, gain, "o-", color="C2")
 left.set(title="Guaranteed improvement", ylabel="squared loss, sum", yscale="symlog")

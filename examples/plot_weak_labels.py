@@ -2,14 +2,14 @@
 Can I use labels that I only half believe?
 ==========================================
 
-A rule, a cheap test or a hurried annotator says "probably yes". As a *hard* label that may be
-wrong; as a *bound* it is true as long as the probability stays within it. ``label_bounds`` takes
-a lower and an upper bound for each row.
+A rule, a cheap test or a hurried annotator says "probably yes". As a *hard* label this may be
+wrong; as a *bound* on the probability it can be right. ``label_bounds`` takes a lower and an upper
+bound for each row.
 """
 
 # %%
-# 20 rows with a label, and a cheap test for others, which says the truth with a probability of
-# 80 % or more.
+# 20 labeled rows, and a cheap test for some of the others, which is right with a probability of at
+# least 80 %.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -39,8 +39,9 @@ def errors(model, y):
 
 
 # %%
-# Every bound leaves out labelings, so the guarantee can only grow. The error rate, about which
-# nothing is guaranteed, falls as well. Lines are means of five draws, and thin lines the draws.
+# Every bound excludes labelings, so the guaranteed improvement can only grow. The error rate,
+# about which nothing is guaranteed, falls as well here. Thick lines are means over five draws,
+# thin lines single draws.
 gains, rates = np.empty((5, len(shares))), np.empty((5, len(shares)))
 for seed in range(5):
     for k, share in enumerate(shares):
