@@ -17,7 +17,7 @@ help:
 	@echo "make test       all tests and the examples in the docstrings"
 	@echo "make test-oldest, test-newest   the same with the oldest versions, and with pre-releases"
 	@echo "make coverage   the same, with the share of the source that they run"
-	@echo "make fuzz       attacks with random seeds, for 30 minutes; goes on where it ended"
+	@echo "make fuzz       attacks with random seeds, for 30 minutes; continues where it stopped"
 	@echo "make lint       style, types and borders"
 	@echo "make docs       the site, with the gallery and the reference, in build/site"
 	@echo "make check-pages   the site and all other pages under axe-core, if there are npm and Chromium"

@@ -503,7 +503,7 @@ def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
     text = " ".join(said.out.split())
     assert "Note: The projection is not exact: its solver stopped making progress." in text
     assert "(--alpha)" in text
-    assert "The solver made no more progress, at a relative duality gap" in text
+    assert "The solver stopped making progress, at a relative duality gap" in text
     study = read_study(tmp_path / "neverworse-fit")
     assert not study.certificate["converged"]
     assert [note for note in study.notes if "--drop" in note]

@@ -233,14 +233,14 @@ def test_missing_label_in_fit(classifier, y, missing_label):
 def test_null_values_beside_another_marker(missing_label, null):
     y = objects(0, 1, -1)
     y[1] = null
-    with pytest.raises(ValueError, match=r"null values .* beside missing_label="):
+    with pytest.raises(ValueError, match=r"null values .* in addition to missing_label="):
         split_labels(y, missing_label)
 
 
 def test_nan_beside_minus_one_in_floats():
     y = np.array(labels(0.0, 1.0, -1.0))
     y[1] = np.nan
-    with pytest.raises(ValueError, match="beside missing_label=-1"):
+    with pytest.raises(ValueError, match="in addition to missing_label=-1"):
         split_labels(y, -1)
 
 

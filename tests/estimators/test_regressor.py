@@ -637,7 +637,7 @@ def test_other_markers(regressor):
     marked = clone(regressor).set_params(missing_label=-99)
     marked.fit(X, np.where(np.isnan(y), -99, y).astype(int))
     np.testing.assert_array_equal(marked.coef_, clone(regressor).fit(X, y).coef_)
-    with pytest.raises(ValueError, match=r"null values .* beside missing_label=-99"):
+    with pytest.raises(ValueError, match=r"null values .* in addition to missing_label=-99"):
         marked.fit(X, y)
 
 

@@ -116,8 +116,8 @@ def test_a_solver_that_gives_up_warns_and_is_certified(monkeypatch):
     y = np.where(np.arange(200) < 25, np.arange(200) % 2, -1)
     monkeypatch.setattr(newton, "PATIENCE", 1)
     monkeypatch.setattr(newton, "SLOW_GAP_SHARE", 0.0)
-    with pytest.warns(ConvergenceWarning, match="made no more progress"):
+    with pytest.warns(ConvergenceWarning, match="stopped making progress"):
         clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert clf.certificate_.holds
     assert not clf.certificate_.stopped_early
-    assert "made no more progress" in clf.certificate_.summary()
+    assert "stopped making progress" in clf.certificate_.summary()

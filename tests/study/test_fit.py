@@ -64,7 +64,11 @@ def test_priors_are_about_the_class_that_is_named():
 @pytest.mark.parametrize(
     ("n_classes", "prior", "said"),
     [
-        (3, {None: (0.1, 0.2)}, r"There are 3 classes: say of which .* --prior setosa=0.2..0.4"),
+        (
+            3,
+            {None: (0.1, 0.2)},
+            r"There are 3 classes: name the class of --prior, .* --prior setosa=0.2..0.4",
+        ),
         (2, {"benig": (0.1, 0.2)}, r"no class 'benig' for --prior. Did you mean 'benign'\?"),
         (3, {"setosa": (0.8, 0.9), "virginica": (0.8, 0.9)}, "--prior"),
     ],

@@ -109,8 +109,7 @@ def _call(arguments: argparse.Namespace) -> int | None:
         import pyarrow as pa
 
         pa.enable_signal_handlers(False)  # they would not remove unfinished files
-    code: int | None = resolve_name(f"neverworse.cli{function}")(arguments)
-    return code
+    return resolve_name(f"neverworse.cli{function}")(arguments)
 
 
 def _run(run: Callable[[], int | None], prefix: str) -> int:

@@ -277,7 +277,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 def add_audit(parser: argparse.ArgumentParser) -> None:
     """Compare two saved models, for every possible labeling of the unlabeled rows.
 
-    Any scikit-learn classifier saved with skops will do. Exit code 0: the first model
+    Any scikit-learn classifier saved with skops works. Exit code 0: the first model
     is never worse; 3: it may be worse.
     """
     add = options(parser)

@@ -114,5 +114,4 @@ class _Inverse:
             self._rows = np.concatenate([self._rows, new])
         order = np.argsort(self._rows)
         places = order[np.searchsorted(self._rows[order], rows)]
-        block: Matrix = self._products[np.ix_(places, places)]
-        return block
+        return self._products[np.ix_(places, places)]

@@ -132,8 +132,8 @@ class FeatureSpace(LinearSpace):
         error = EPS * largest * float(np.abs(dual).sum(axis=1).max())
         if error > LARGEST_PREDICTION_ERROR:
             warnings.warn(
-                f"Predictions may be off by {error:.0e}: the kernel hardly tells some rows apart, "
-                f"which get very different scores. Raise alpha, or gamma ({self.gamma}).",
+                f"Predictions may be off by {error:.0e}: the kernel is nearly the same for some "
+                f"rows that get very different scores. Raise alpha, or gamma ({self.gamma}).",
                 ConvergenceWarning,
                 stacklevel=2,
             )

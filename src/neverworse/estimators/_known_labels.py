@@ -82,8 +82,7 @@ def class_weights(
         return None
     if isinstance(class_weight, str):  # balanced
         sums = np.bincount(known, None if weights is None else weights[~unlabeled], len(classes))
-        balanced: Vector = sums.sum() / (len(classes) * sums)
-        return balanced
+        return sums.sum() / (len(classes) * sums)
     for name, factor in class_weight.items():
         if not isinstance(factor, Real) or not SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT:
             raise ValueError(
@@ -91,8 +90,7 @@ def class_weights(
                 f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. To leave a class out, leave out "
                 "its rows."
             )
-    given: Vector = compute_class_weight(class_weight, classes=classes, y=classes)
-    return given
+    return compute_class_weight(class_weight, classes=classes, y=classes)
 
 
 def coded_labels(
@@ -214,8 +212,8 @@ def _refuse_narrow(name: str, width: Vector) -> None:
     rows = np.flatnonzero((width > 0.0) & (width < SMALLEST_WIDTH))
     if rows.size:
         raise ValueError(
-            f"{name} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square vanishes "
-            "in floating point. Give equal bounds, or rescale the targets of a regression."
+            f"{name} in row {rows[0]} differ by {width[rows[0]]:.3g}, whose square underflows in "
+            "floating point. Give equal bounds, or rescale the targets of a regression."
         )
 
 

@@ -221,8 +221,9 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
         return labels.null
     if labels.null.any():
         raise ValueError(
-            f"y has null values (NaN, None or pd.NA) beside missing_label={missing_label!r}. Pass "
-            "missing_label=np.nan if they mark unlabeled rows, or drop these rows."
+            "y has null values (NaN, None or pd.NA) in addition to "
+            f"missing_label={missing_label!r}. Pass missing_label=np.nan if they mark unlabeled "
+            "rows, or drop these rows."
         )
     return labels.equal(missing_label)
 
@@ -301,8 +302,8 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             taken = [marker for marker in markers if marker in list(classes)]
             if taken:
                 raise ValueError(
-                    f"CalibratedClassifierCV takes {shown(taken[0])}, the marker of unlabeled "
-                    "rows, for a class: its probabilities would be wrong. Use neverworse."
+                    f"CalibratedClassifierCV treats {shown(taken[0])}, the marker of unlabeled "
+                    "rows, as a class: its probabilities would be wrong. Use neverworse."
                     "model_selection.WithUnlabeledRows: CalibratedClassifierCV(WithUnlabeledRows("
                     "estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
                 )

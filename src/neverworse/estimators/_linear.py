@@ -323,7 +323,7 @@ class IndicatorClassifier(LinearClassifier):
         """Return the probabilities nearest to the scores.
 
         A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
-        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. This
+        outside [0, 1]. It is clipped, or for several classes projected onto the simplex. This
         never moves it away from *any* label, so that its Brier score is at most the quadratic loss
         of the scores. For calibrated probabilities, see
         `neverworse.model_selection.WithUnlabeledRows`.

@@ -132,7 +132,7 @@ class ProjectedModel(LinearModel):
             certificate = replace(certificate, class_weight=weights)
         if not (certificate.converged or certificate.stopped_early):
             warnings.warn(
-                "The solver made no more progress at a relative duality gap of "
+                "The solver stopped making progress at a relative duality gap of "
                 f"{certificate.duality_gap:.1g}. The certificate is valid nevertheless. To improve "
                 "the fit, rescale the features; to accept it, raise tol.",
                 ConvergenceWarning,

@@ -233,8 +233,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if `deep`, also the candidates and their parameters."""
-        params: dict[str, Any] = self._get_params("candidates", deep=deep)
-        return params
+        return self._get_params("candidates", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of candidates: ``name__parameter``."""

@@ -29,8 +29,7 @@ WITHIN = 3.0  # standard errors
 def published() -> dict[str, Any]:
     """Return Table 1 and other numbers of the paper, with their source."""
     content = files("neverworse.experiments").joinpath("published.json").read_text("utf-8")
-    numbers: dict[str, Any] = json.loads(content)
-    return numbers
+    return json.loads(content)
 
 
 def tidy(results: dict[str, Any]) -> pd.DataFrame:

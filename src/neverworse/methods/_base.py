@@ -66,8 +66,7 @@ class LogOddsMixin(ScoringClassifier):
         """
         scores = self._scores(X)
         if scores.ndim > 1:
-            log_probabilities: Matrix = special.log_softmax(scores, axis=0).T
-            return log_probabilities
+            return special.log_softmax(scores, axis=0).T
         return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
 
 

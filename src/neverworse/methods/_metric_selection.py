@@ -178,8 +178,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return float(self._fitted().score(X, y, **weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params: dict[str, Any] = self._get_params("estimators", deep=deep)
-        return params
+        return self._get_params("estimators", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
         self._set_params("estimators", **params)

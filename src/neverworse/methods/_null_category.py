@@ -266,8 +266,7 @@ class NullCategoryNoise:
     def log_odds(self, mean: Vector, variance: Vector) -> Vector:
         """Return log p(+) - log p(-) for latent values distributed as N(mean, variance)."""
         minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
-        odds: Vector = plus - minus
-        return odds
+        return plus - minus
 
     def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
         return (np.stack([-mean, mean]) - 0.5 * self.width) / scale

@@ -244,8 +244,7 @@ def sample_rows(labeled: Mask, size: int, rng: RandomState) -> Indices:
 
 def _squared_norms(matrix: Matrix) -> Vector:
     """Return the squared norms of the columns."""
-    norms: Vector = np.einsum("ij,ij->j", matrix, matrix)
-    return norms
+    return np.einsum("ij,ij->j", matrix, matrix)
 
 
 def _cholesky(matrix: Matrix) -> Matrix:

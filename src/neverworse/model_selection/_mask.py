@@ -47,8 +47,7 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
             f"{name} is missing in {null.sum()} labeled rows, the first of them row "
             f"{labeled[null][0]}. Only unlabeled rows may go without."
         )
-    codes: Indices = np.unique(column, return_inverse=True)[1]
-    return codes
+    return np.unique(column, return_inverse=True)[1]
 
 
 def shuffled_strata(
@@ -163,8 +162,7 @@ def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> In
                 "stratify=True needs classes, but y is continuous. Pass an array such as bins of "
                 "y, or stratify=None."
             )
-        codes: Indices = np.unique(known, return_inverse=True)[1]
-        return codes
+        return np.unique(known, return_inverse=True)[1]
     if np.ndim(stratify) == 0:
         raise ValueError(
             f"stratify={stratify!r} must be None, True (by the classes of y), or an array with "

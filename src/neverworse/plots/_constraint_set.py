@@ -223,8 +223,7 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
     radius = np.linalg.norm(triangle.T @ (through - centre))
     angles = np.linspace(0.0, 2.0 * np.pi, 361)
     circle = radius * np.array([np.cos(angles), np.sin(angles)])
-    points: Matrix = centre + np.linalg.solve(triangle.T, circle).T
-    return points
+    return centre + np.linalg.solve(triangle.T, circle).T
 
 
 def _points_of_distance(

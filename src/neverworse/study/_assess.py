@@ -44,7 +44,7 @@ from neverworse.study._verdict import Evidence, Guarantee, verdict_of
 from neverworse.tables import TableError
 
 AUDIT = (
-    "A few new labels decide it, with 95 % confidence and without assumptions about how the "
+    "A few new labels can decide it, with 95 % confidence and without assumptions about how the "
     "labeled rows were chosen: the sequential audit (docs/evidence.md) draws the rows to label."
 )
 SMALLEST_PART = 0.0005  # of a blend that is mentioned

@@ -174,8 +174,7 @@ class Compared:
         else:
             losses = (model.predict(rows) == positive) != (codes == positive)
         weights = self.truth.weights[test]
-        means: Vector = np.average(losses.reshape(len(copies), -1), weights=weights, axis=1)
-        return means
+        return np.average(losses.reshape(len(copies), -1), weights=weights, axis=1)
 
     def _fold_means(self, name: str) -> dict[str, Vector]:
         """Return the mean loss over the test rows of each split, by measure, where there is one."""

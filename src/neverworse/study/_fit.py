@@ -112,8 +112,7 @@ class TableFit:
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
-        classifier: ProjectedLeastSquaresClassifier = self.model.estimator_
-        return classifier
+        return self.model.estimator_
 
     @property
     def rows(self) -> tuple[Matrix | Rows, Vector, Vector | None]:
@@ -338,7 +337,7 @@ def _class_prior(prior: Mapping[str | None, Interval] | str, target: Target) -> 
     names = target.class_names
     if None in prior and len(names) != 2:
         raise TableError(
-            f"There are {len(names)} classes: say of which class --prior is the share, for "
+            f"There are {len(names)} classes: name the class of --prior, for "
             f"example --prior {names[0]}=0.2..0.4."
         )
     shares = {

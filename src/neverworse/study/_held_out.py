@@ -240,8 +240,7 @@ def brier_scores(codes: Indices, probabilities: AnyArray) -> AnyArray:
 def log_losses(codes: Indices, probabilities: AnyArray) -> AnyArray:
     """Return the negative log likelihood of each row, clipped as in scikit-learn."""
     own = probabilities[..., np.arange(len(codes)), codes]
-    losses: AnyArray = -np.log(np.clip(own, np.finfo(np.float64).eps, 1.0))
-    return losses
+    return -np.log(np.clip(own, np.finfo(np.float64).eps, 1.0))
 
 
 def wilson(share: float, n: float) -> Estimate:

@@ -293,8 +293,7 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         with np.errstate(invalid="ignore"):
             shares = self.model_.predict_proba(X)
         reached = ~np.isnan(shares).any(axis=1)
-        classes: AnyArray = self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
-        return classes
+        return self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
 
 
 class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -332,7 +332,10 @@ def test_numbers_are_those_of_the_threshold_in_the_file(is_tested):
     assert row[:2] == ["Error", "0.351 (0.300 to 0.400)" if is_tested else "0.148 (0.108 to 0.188)"]
     assert ("Error on held-out rows35.1 %" in found.sections[""]) == is_tested
     how = "with its threshold" if is_tested else "without its threshold or calibration"
-    assert f"The model in the file, {how}, beside always predicting" in found.sections["numbers"]
+    assert (
+        f"The model in the file, {how}, compared with always predicting"
+        in found.sections["numbers"]
+    )
     assert "both at a threshold of 0.5" in found.sections["changes"]
     assert (
         "Before the threshold and calibration of the model in the file, the class is predicted "

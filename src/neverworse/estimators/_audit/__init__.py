@@ -210,7 +210,7 @@ def audit(
 
     Between probabilities, an unlabeled row on which the two differ can always turn out either
     way: `holds` then takes labeled rows that outweigh it, or bounds or priors that exclude enough
-    labelings. Scores outside of [0, 1] leave room for certain improvement.
+    labelings. Scores outside [0, 1] leave room for certain improvement.
 
     Parameters
     ----------

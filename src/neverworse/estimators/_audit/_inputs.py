@@ -63,7 +63,7 @@ def count_rows(models: Models, X: Any, y: Any) -> int:
     if n_rows == 0:
         raise ValueError("y has no rows: there is nothing to audit.")
     if X is None and not all(is_array(model) for model in models.values()):
-        raise ValueError("X is None, but needed: only arrays of scores can do without.")
+        raise ValueError("X is None: it is required unless both models are arrays of scores.")
     if X is not None and _num_samples(X) != n_rows:
         raise ValueError(
             f"X has {_num_samples(X)} rows, but y has {n_rows}. Pass a label for every row, with a "
@@ -155,7 +155,7 @@ def scores_of(
         fix = (
             "Correct them, or pass arrays for both and response='score': these may be any numbers."
         )
-        _refuse(f"{subject} has probabilities outside of [0, 1]", outside, scores, fix)
+        _refuse(f"{subject} has probabilities outside [0, 1]", outside, scores, fix)
     if scores.ndim == 1:
         return scores
     if response == "predict_proba" or n_classes == 2:
@@ -173,7 +173,7 @@ def _indicators(subject: str, predicted: Any, classes: AnyArray) -> Matrix:
     """Return a column for each class, 1 where it is predicted."""
     found = np.asarray(predicted)[..., None] == classes
     if found.ndim != 2 or not (found.sum(axis=1) == 1).all():
-        raise ValueError(f"{subject} predicts something else than one of its classes for each row.")
+        raise ValueError(f"{subject} must predict one of its classes for each row.")
     return found.astype(np.float64)
 
 

@@ -59,8 +59,8 @@ class LikelihoodCertificate(Certificate):
             return f"{labels} No other parameters guarantee more: {gap}."
         if self.converged:
             return f"{labels} No other parameters guarantee noticeably more."
-        how = "was stopped early" if self.stopped_early else "made no more progress"
-        return f"{labels} The solver {how}, at a {gap}; what is said above holds all the same."
+        how = "was stopped early" if self.stopped_early else "stopped making progress"
+        return f"{labels} The solver {how}, at a {gap}; the statement above still holds."
 
 
 @documented_like(EMDiscriminantAnalysis)

@@ -275,8 +275,7 @@ class Sample:
 
     def posteriors(self, model: GaussianClasses) -> Matrix:
         """Return the probabilities of the classes, of shape (n_classes, n_rows)."""
-        probabilities: Matrix = special.softmax(self.scores(model.linear), axis=0)
-        return probabilities
+        return special.softmax(self.scores(model.linear), axis=0)
 
     def scores_and_sums(
         self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]

@@ -169,8 +169,7 @@ def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, flo
 
     def weigh(t: Matrix, rows: slice) -> Matrix:
         evidence[rows] = special.logsumexp(t, axis=0)
-        weights: Matrix = sample.free[rows] * np.exp(t - evidence[rows])
-        return weights
+        return sample.free[rows] * np.exp(t - evidence[rows])
 
     scores, sums = sample.scores_and_sums(model.linear, weigh)
     known = sample.log_likelihood(model, sample.known)
@@ -389,8 +388,7 @@ class SoftLabelDescent:
             move = labels[:, rows] - q[:, rows]
             gaps[rows] = np.sum(q[:, rows] * t, axis=0) - t.min(axis=0)
             squares[rows] = np.sum(move**2, axis=0)
-            weights: Matrix = free[rows] * move
-            return weights
+            return free[rows] * move
 
         _, change = self._sample.scores_and_sums(start.slopes, weigh)
         return Step(labels, change, float(free @ squares), float(free @ gaps))

@@ -47,8 +47,7 @@ class Design:
     def scores(self, parameters: Vector) -> Vector:
         """Return the scores of all rows."""
         weights = self.weights(parameters)
-        scores: Vector = self.rows.scores(weights.coef, weights.intercept)[0]
-        return scores
+        return self.rows.scores(weights.coef, weights.intercept)[0]
 
     def gather(self, weighted_sum: Vector, total: float) -> Vector:
         """Return the sum over centred rows, given the sum over rows and that of the weights."""
@@ -306,8 +305,7 @@ class _Factor:
 
     def solve(self, right: Vector) -> Vector:
         solution, _ = lapack.dpotrs(self._triangle, (self.scale * right.T).T, lower=0)
-        solved: Vector = (self.scale * solution.T).T
-        return solved
+        return (self.scale * solution.T).T
 
 
 def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
@@ -318,8 +316,7 @@ def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
     matrix = np.vstack([block, np.diag(penalties)]) * scale
     target = np.concatenate([-model.slope[model.active] / root, -penalties * model.parameters])
     solution = linalg.lstsq(matrix, target, cond=EPS, lapack_driver="gelsy", check_finite=False)[0]
-    step: Vector = scale * solution
-    return step
+    return scale * solution
 
 
 class ConjugateSystem:

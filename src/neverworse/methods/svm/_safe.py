@@ -217,8 +217,7 @@ def improvements(
     labels: Mask, separators: AnyArray, supervised: Mask, weights: Vector, risk: float
 ) -> Vector:
     """Return what labels gain over the supervised ones in total, for each separator."""
-    found: Vector = _gains(labels, separators, supervised, risk) @ weights
-    return found
+    return _gains(labels, separators, supervised, risk) @ weights
 
 
 def safest_labels(

@@ -307,5 +307,4 @@ def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
 
 
 def _entropy(p: Vector) -> Vector:
-    entropy: Vector = entr(p) + entr(1.0 - p)
-    return entropy
+    return entr(p) + entr(1.0 - p)

@@ -311,10 +311,10 @@ class Certificate(Claim):
             return f"{labels} The projection is exact: relative duality gap {self.duality_gap:.1g}."
         if self.converged:
             return f"{labels} The projection is as exact as floating point numbers allow."
-        how = "was stopped early" if self.stopped_early else "made no more progress"
+        how = "was stopped early" if self.stopped_early else "stopped making progress"
         return (
-            f"{labels} The solver {how}, at a relative duality gap of {self.duality_gap:.1g}; what "
-            "is said above holds all the same."
+            f"{labels} The solver {how}, at a relative duality gap of {self.duality_gap:.1g}; "
+            "the statement above still holds."
         )
 
     def _counts(self) -> str:

@@ -97,13 +97,13 @@ class Standing:
                 "whenever you stop)."
             )
             yield (
-                f"The two give different classes to {count(self.n_differing, 'row')}, of which "
-                f"{self.n_decide:,} {'has' if self.n_decide == 1 else 'have'} been labeled."
+                f"The two disagree on {count(self.n_differing, 'row')}; {self.n_decide:,} of these "
+                f"{'has' if self.n_decide == 1 else 'have'} been labeled."
             )
         if self.n_waiting:
             yield (
-                f"{count(self.n_waiting, 'answer')} will count as soon as rows that were drawn "
-                "before have one: otherwise, easy rows would decide."
+                f"{count(self.n_waiting, 'answer')} will count once the rows drawn before them are "
+                "labeled: otherwise, easy rows would decide."
             )
         if self.is_open:
             yield f"About {count(self.expected_labels, 'more label')} will probably decide."

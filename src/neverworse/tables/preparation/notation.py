@@ -280,5 +280,4 @@ def matches(values: pa.Array, pattern: str) -> Mask:
 
 def _mask(found: pa.Array) -> Mask:
     """Return a mask that is false where nothing is known."""
-    mask: Mask = np.asarray(pc.fill_null(found, False))
-    return mask
+    return np.asarray(pc.fill_null(found, False))

@@ -159,8 +159,8 @@ def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> 
     if len(whole) == 2 and not whole[0].startswith("day."):
         if dates is None:
             raise column.error(
-                f"dates such as {column.value(fits[whole[0]])!r}, and no number above 12 tells "
-                "whether the day or the month is first",
+                f"dates such as {column.value(fits[whole[0]])!r}, and it is unclear "
+                "whether the day or the month comes first",
                 "Say so: --dates day-first, or --dates month-first.",
             )
         whole.sort(key=lambda order: not order.startswith(dates.partition("-")[0]))

@@ -108,8 +108,7 @@ class TableFile:
         if self.compression is None:
             return self._first_bytes
         with self.explained(), self.stream() as stream:
-            head: bytes = stream.read(HEAD_BYTES)
-            return head
+            return stream.read(HEAD_BYTES)
 
     @cached_property
     def format(self) -> Format:
