@@ -75,7 +75,7 @@ def cells_of(seed, dataset, data, methods, repeats):
                 "method": method.name,
                 "fold": fold,
                 "n_test": len(sample.y_test),
-                **sample.measure_test(method, model),
+                **sample.measure(method, model, training=False),
             }
             for fold, sample in enumerate(
                 draw_cross_validation(

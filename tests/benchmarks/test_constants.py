@@ -22,9 +22,9 @@ def test_of_fits(constants, problem, monkeypatch):
     assert found["tasks"] > 1 + found["passes"] + found["takes"]
     # Of few rows, many may take no more rounds than half of them.
     assert found["round_tasks"] >= 3 * (found["more_rounds"] > 0)
-    # A bit for each row, and what travels with it.
-    for name in ("placed_bytes", "soft_bytes"):
-        assert 1 / 8 < found[name] < 1
+    # About a bit for each row, and what travels with it; known labels are few, and take less.
+    assert 0 < found["placed_bytes"] < 1 / 2
+    assert 1 / 8 < found["soft_bytes"] < 1
     # A sample is thirty rows for each column, in the precision of the rows.
     assert found["taken_bytes"] > 4 * 100 * 30 * 100
     assert found["task_bytes"] > 8 * 100
