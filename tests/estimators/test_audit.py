@@ -944,9 +944,9 @@ def test_values_that_are_no_probabilities(fitted):
     with pytest.raises(ValueError, match="that do not add up to 1, first in row 9"):
         audit(clf, bad, X, y)
     bad[5] = -0.2, 1.2
-    with pytest.raises(ValueError, match=r"outside of \[0, 1\], first in row 5.*response='score'"):
+    with pytest.raises(ValueError, match=r"outside \[0, 1\], first in row 5.*response='score'"):
         audit(clf, bad, X, y)
-    with pytest.raises(ValueError, match=r"outside of \[0, 1\], first in row 0"):
+    with pytest.raises(ValueError, match=r"outside \[0, 1\], first in row 0"):
         audit(np.full(n, 1.5), good, X, y, response="predict_proba")
 
 

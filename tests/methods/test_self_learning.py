@@ -584,7 +584,7 @@ def test_weights_that_the_estimator_does_not_take():
     with pytest.raises(ValueError, match="KNeighborsClassifier does not take it in fit"):
         SelfLearningClassifier(KNeighborsClassifier()).fit(X, y, np.ones(len(y)))
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    with pytest.raises(ValueError, match="metadata routing of scikit-learn is enabled"):
+    with pytest.raises(ValueError, match="with scikit-learn's metadata routing"):
         SelfLearningClassifier(pipeline).fit(X, y, np.ones(len(y)))
 
 

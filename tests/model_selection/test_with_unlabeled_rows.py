@@ -219,7 +219,7 @@ def test_a_supervised_classifier_is_refused():
     for each in CalibratedClassifierCV._parameter_constraints["method"]
     if isinstance(each, StrOptions)
 )
-ADVICE = r"CalibratedClassifierCV takes (-1|'\?').*WithUnlabeledRows\(estimator, X\[unlabeled\]\)"
+ADVICE = r"CalibratedClassifierCV treats (-1|'\?').*WithUnlabeledRows\(estimator, X\[unlabeled\]\)"
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ def test_a_value_of_another_type_is_named(
 
 
 @pytest.mark.parametrize("piped", [False, True])
-def test_a_row_of_another_width_is_shown(piped, tmp_path, monkeypatch):
+def test_a_row_of_another_width_is_named_by_its_line(piped, tmp_path, monkeypatch):
     content = b'a,b\n1,"two\nlines"\n\n3,4\n5,6,7\n8,9\n'
     files = source(content, piped, tmp_path, monkeypatch)
     error = caught(read_table, files, ReadOptions())
-    assert "has a row of 3 cells, but 2 columns: '5,6,7'." in str(error)
+    assert "has 3 cells in line 6, but 2 columns." in str(error)
     assert error.code == "file"

@@ -289,12 +289,14 @@ def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
 
 
 def test_rows_that_are_too_long(read):
-    with pytest.raises(TableError, match=r"a row of 4 cells, but 3 columns: '1,2,3,4'. Put quotes"):
+    with pytest.raises(TableError, match=r"has 4 cells in line 3, but 3 columns. Put quotes"):
         read("a,b,c\n1,2,3\n1,2,3,4\n")
 
 
 def test_a_delimiter_that_was_named_wrongly(read):
-    with pytest.raises(TableError, match=r"a row of 2 cells.* or name another one: --delimiter"):
+    with pytest.raises(
+        TableError, match=r"has 2 cells in line 3, but 1 column.* or name another one: --delimiter"
+    ):
         read("a;b\n1;2\n1,5;2\n", delimiter=",")
 
 

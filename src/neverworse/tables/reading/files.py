@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import lzma
 import os
-import re
 import shutil
 import sys
 import weakref
@@ -19,7 +18,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from neverworse._files import scratch_folder
-from neverworse._words import cropped, nearest
+from neverworse._words import nearest
 from neverworse.tables._errors import TableError
 
 Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "excel"]
@@ -58,16 +57,12 @@ NOT_UTF8 = (
     "is not UTF-8 text.",
     "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (Excel).",
 )
-# What PyArrow says about text, as a regular expression, and what we say instead, with its groups.
+# Words of PyArrow about text, for which it has no code, and what we say instead.
 PYARROW_MESSAGES = {
     "invalid UTF8": NOT_UTF8,
     "straddl": (
         "has a row that is too long to be read.",
         "Look for a cell with very long text, or for an unmatched quotation mark.",
-    ),
-    r"Expected (\d+) columns, got (\d+): (.*)": (
-        "has a row of {1} cells, but {0} columns: {2!r}.",
-        "Put quotes around cells that contain the delimiter, or name another one: --delimiter.",
     ),
 }
 
@@ -183,9 +178,9 @@ class TableFile:
         words = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         is_text = "format" in vars(self) and self.format in ("csv", "json lines")
         if is_text and isinstance(error, pa.ArrowInvalid):
-            for pattern, (problem, fix) in PYARROW_MESSAGES.items():
-                if found := re.search(pattern, words):
-                    return self.error(problem.format(*map(cropped, found.groups())), fix)
+            for word, known in PYARROW_MESSAGES.items():
+                if word in words:
+                    return self.error(*known)
         elif isinstance(error, DAMAGED) and not isinstance(error, pa.ArrowNotImplementedError):
             return self.error("is damaged or incomplete.", "Save or copy it again.")
         return self.error(f"cannot be read: {words}.")

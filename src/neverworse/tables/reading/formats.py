@@ -8,6 +8,7 @@ import datetime as dt
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import feather, ipc, parquet
 from pyarrow import json as arrow_json
 
-from neverworse._words import install, nearest
+from neverworse._words import count, install, nearest
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import HEAD_BYTES, NOT_UTF8, TableFile, signature
 
@@ -141,7 +142,8 @@ class DelimitedText:
             table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
         except pa.ArrowInvalid:  # perhaps because of line breaks between quotes, which are slower
             parse.newlines_in_values = True
-            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+            with self._widths_checked():
+                table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
         if any("binary" in str(kind) for kind in table.schema.types):
             raise self.file.error(*NOT_UTF8)
         return table
@@ -165,12 +167,12 @@ class DelimitedText:
 
     def blocks(self, types: Types) -> Iterator[pa.RecordBatch]:
         """Read some columns, as these types, a block of rows at a time."""
-        with self._open(types) as reader:
+        with self._widths_checked(), self._open(types) as reader:
             yield from reader
 
     def first_types(self) -> dict[str, pa.DataType]:
         """Return the types of all columns, as far as the first rows tell."""
-        with self._open({}) as reader:
+        with self._widths_checked(), self._open({}) as reader:
             types = dict(zip(reader.schema.names, reader.schema.types, strict=True))
         for name, kind in types.items():
             if name in self.options.text or pa.types.is_null(kind):  # which may become anything
@@ -224,6 +226,29 @@ class DelimitedText:
         convert.include_columns = list(types)
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         return arrow_csv.open_csv(self.file.native(), self._reading(BLOCK_BYTES), parse, convert)
+
+    @contextmanager
+    def _widths_checked(self) -> Iterator[None]:
+        """Name the first line with more or fewer cells than columns: PyArrow does not."""
+        try:
+            yield
+        except pa.ArrowInvalid:
+            stream, line = self.file.stream(), 1
+            with io.TextIOWrapper(stream, self._encoding, "replace", newline="") as text:
+                rows = csv.reader(text, delimiter=self.delimiter)
+                with suppress(csv.Error):
+                    for row in rows:
+                        if row and len(row) != len(self.names):
+                            raise self._uneven(line, len(row)) from None
+                        line = rows.line_num + 1
+            raise
+
+    def _uneven(self, line: int, n_cells: int) -> TableError:
+        n_columns = count(len(self.names), "column")
+        return self.file.error(
+            f"has {count(n_cells, 'cell')} in line {line:,}, but {n_columns}.",
+            "Put quotes around cells that contain the delimiter, or name another one: --delimiter.",
+        )
 
     def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
         utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
