@@ -48,6 +48,20 @@ def test_predictions_are_those_of_the_fit(folder, monkeypatch, capsys):
     np.testing.assert_allclose(found["score"], fitted["score"], atol=1e-9)
 
 
+def test_tables_with_another_decimal_mark(folder, tmp_path, capsys):
+    commas = tmp_path / "commas.csv"
+    patients().to_csv(commas, index=False, sep=";", decimal=",")
+    said = []
+    for table, mark in ((folder / "patients.csv", []), (commas, ["--decimal", ","])):
+        assert main(["predict", str(folder / "model.skops"), str(table), *mark]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    audit = ["audit", str(folder / "model.skops"), str(commas), "--target", "diagnosis", "--json"]
+    assert main([*audit, "--decimal", ","]) == 0
+    assert main(["predict", str(folder / "model.skops"), str(commas)]) == 4
+    assert "--decimal ','" in capsys.readouterr().err
+
+
 def test_formats_and_streams_agree(folder, tmp_path, capsys):
     model, table = str(folder / "model.skops"), str(folder / "patients.parquet")
     frames = {}

@@ -44,6 +44,15 @@ def test_json_and_quiet_and_another_place(folder, tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("name", ["table.csv", "results/study.json"])
+def test_no_file_but_a_page_is_replaced(folder, name, capsys):
+    out = folder.parent / name
+    before = out.read_bytes() if out.exists() else None
+    assert main(["report", str(folder), "--out", str(out)]) == 2
+    assert "ends in .html" in capsys.readouterr().err
+    assert (out.read_bytes() if out.exists() else None) == before
+
+
 def test_a_disk_that_fills(folder):
     (folder / "report.html").write_text("old")
     ran = neverworse(

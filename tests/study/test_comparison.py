@@ -165,6 +165,16 @@ def test_the_majority_class_stands_beside_the_methods():
     assert baseline.confusion == ((20.0, 0.0), (8.0, 0.0))
 
 
+def test_the_majority_class_is_the_same_in_all_folds():
+    X, y = problem(n_labeled=40)
+    y[np.flatnonzero(y == 1)[11:]] = np.nan
+    y[np.flatnonzero(y == 0)[12:]] = np.nan
+    found = Compared(standard_methods(projected()), X, y, classes=["ok", "fraud"]).comparison
+    assert found.majority == "ok"
+    assert found.baseline.error.value == pytest.approx(11 / 23)
+    assert found.baseline.confusion == ((12.0, 0.0), (11.0, 0.0))
+
+
 class Right(ClassifierMixin, BaseEstimator):
     """Knows the truth, which the first column has."""
 

@@ -136,7 +136,7 @@ def test_ids_that_are_not_unique():
     rows = rows.set_column(rows.column_names.index("name"), "name", pa.array(["x"] * len(rows)))
     fit, _ = fitted(rows=rows, id="name")
     assert fit.notes == (
-        "Column 'name' does not identify rows: 110 unlabeled rows have 1 different ids.",
+        "Column 'name' does not identify rows: 110 unlabeled rows have 1 distinct id.",
     )
 
 

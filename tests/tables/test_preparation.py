@@ -113,6 +113,11 @@ def test_the_index_of_pandas_is_no_feature():
     assert (plan.kind, plan.note[:16]) == ("dropped", "numbers the rows")
 
 
+def test_measurements_without_a_name_are_a_feature():
+    table = pa.table({"": np.random.default_rng(0).normal(size=30), "a": np.arange(30.0) ** 2})
+    assert TablePreparation().fit(table).number_names_ == ["", "a"]
+
+
 def test_batches_and_order_of_columns_make_no_difference(monkeypatch):
     table = frame()
     preparation = TablePreparation().fit(table)

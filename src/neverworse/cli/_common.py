@@ -89,23 +89,21 @@ def check_folder(folder: Path) -> None:
     nearest = next(existing, folder)  # nothing exists on a drive that is not there
     if not nearest.is_dir():
         raise CommandError(f"{nearest} is not a folder. Name a folder: --out DIR.")
-    _check_writable(nearest, "DIR")
+    _check_writable(nearest, "--out DIR")
 
 
-def check_out_file(path: Path) -> None:
+def check_out_file(path: Path, option: str = "--out FILE") -> None:
     """Raise an error if the file cannot be written."""
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is not a regular file. Name a file: --out FILE.")
+        raise CommandError(f"{path} is not a regular file. Name a file: {option}.")
     if not path.parent.is_dir():
-        raise CommandError(
-            f"There is no folder {path.parent}. Make it, or name another: --out FILE."
-        )
-    _check_writable(path.parent, "FILE")
+        raise CommandError(f"There is no folder {path.parent}. Make it, or name another: {option}.")
+    _check_writable(path.parent, option)
 
 
-def _check_writable(folder: Path, placeholder: str) -> None:
+def _check_writable(folder: Path, option: str) -> None:
     if not os.access(folder, os.W_OK):
-        message = f"{folder} cannot be written to. Name another folder: --out {placeholder}."
+        message = f"{folder} cannot be written to. Name another folder: {option}."
         raise CommandError(message, FAILURE)
 
 

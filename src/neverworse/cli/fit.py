@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plan is None:
         common.check_folder(arguments.out)
     elif arguments.plan:
-        common.check_out_file(Path(arguments.plan))
+        common.check_out_file(Path(arguments.plan), "--plan FILE.json")
     with common.without_convergence_warnings(), scratch_folder("neverworse-") as scratch:
         if arguments.plan is None:
             _run(arguments, scratch)

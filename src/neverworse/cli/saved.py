@@ -137,6 +137,10 @@ def report(arguments: argparse.Namespace) -> None:
 
     if arguments.out is not None:
         common.check_out_file(arguments.out)
+        if arguments.out.suffix.lower() != ".html":
+            raise common.CommandError(
+                f"A report is a file that ends in .html, and {arguments.out} does not."
+            )
     study = common.read_results(arguments.dir)
     path = arguments.out or arguments.dir / REPORT
     asked = asked_of(arguments.dir, study)

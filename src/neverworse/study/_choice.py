@@ -80,6 +80,9 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     baseline = methods.pop(SUPERVISED)
     try:
         sample = draw_sample(*fit.rows, MOST_UNLABELED, seed, fits_per_split=len(methods))
+    except ValueError as error:  # too few labels of a class
+        return Stacked(None, _methods.reason_of(error))
+    try:
         most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
         unfitted = SafeStackingClassifier(
             baseline,

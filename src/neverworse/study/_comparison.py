@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -118,7 +119,7 @@ class Compared:
             sample.n_repeats,
             sample.n_labeled,
             sample.n_unlabeled,
-            truth.classes[int(np.bincount(truth.codes, truth.weights).argmax())],
+            truth.classes[self._largest],
             numbers(truth, self._majority()),
             tuple(facts),
             failures,
@@ -192,13 +193,19 @@ class Compared:
         }
 
     def _majority(self) -> HeldOut:
-        """Return predictions of the largest class, with the shares of classes as probabilities."""
+        """Predict the largest class for all rows, with the shares of classes as probabilities."""
         models, codes = [], self.truth.codes
         for train, _ in self._splits:
             rows = train[train < self._sample.n_labeled]
             model = DummyClassifier(strategy="prior")
             models.append(model.fit(rows[:, None], codes[rows], self.truth.weights[rows]))
-        return HeldOut.of(models, self._splits, self._sample, self._sample.n_repeats)
+        found = HeldOut.of(models, self._splits, self._sample, self._sample.n_repeats)
+        # The largest class of the training rows may be another one in some of the folds.
+        return replace(found, predictions=np.full_like(found.predictions, self._largest))
+
+    @property
+    def _largest(self) -> int:
+        return int(np.bincount(self.truth.codes, self.truth.weights).argmax())
 
     def _difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
         """Return the difference of a method from another one; None if it is not known."""

@@ -257,7 +257,7 @@ def _notes(
     if n_names < len(names):
         yield (
             f"Column {settings.id!r} does not identify rows: {len(names):,} unlabeled rows have "
-            f"{n_names:,} different ids."
+            f"{count(n_names, 'distinct id')}."
         )
     folded = {" ".join(name.casefold().split()): name for name in target.class_names}
     if len(folded) < len(target.classes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
@@ -77,9 +78,10 @@ def predict_batches(
     """
     ids = [] if id_name is None else [id_name]
     with believing(USING):
-        preparation = model.preparation_
+        model = copy(model)
+        model.preparation_ = preparation = model.preparation_.with_decimal(options.decimal)
         used = preparation.used_names
-        options = replace(options, decimal=options.decimal or preparation.decimal)
+        options = replace(options, decimal=preparation.decimal)
         types = dict.fromkeys(ids, TEXT) | _types(preparation, options.decimal or ".")
         if set(map(type, used)) - {str}:
             raise TypeError
@@ -235,10 +237,9 @@ def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
     if not isinstance(model, TableClassifier):
         return options
     with believing(AUDITING):
-        preparation = model.preparation_
-        decimal = options.decimal or preparation.decimal
-        text = options.text | text_columns(preparation.plan_, decimal)
-        return replace(options, decimal=decimal, text=text)
+        preparation = model.preparation_.with_decimal(options.decimal)
+        text = options.text | text_columns(preparation.plan_, preparation.decimal)
+        return replace(options, decimal=preparation.decimal, text=text)
 
 
 def spelled(classes: Any) -> AnyArray:

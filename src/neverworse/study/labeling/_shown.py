@@ -102,7 +102,7 @@ class Standing:
             )
         if self.n_waiting:
             yield (
-                f"{count(self.n_waiting, 'answer')} will count once the rows drawn before them are "
+                f"{count(self.n_waiting, 'answer')} will count once all rows drawn earlier are "
                 "labeled: otherwise, easy rows would decide."
             )
         if self.is_open:

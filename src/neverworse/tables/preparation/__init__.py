@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -139,6 +140,20 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             problem = f"{count(self.n_features_in_, 'column')} would make {made}"
             raise TableError(problem, fix, code="column")
         return self
+
+    def with_decimal(self, decimal: str | None) -> TablePreparation:
+        """Return the same for tables whose numbers are written with another decimal mark."""
+        usual = self.decimal or "."
+        if decimal in (None, usual):
+            return self
+        other = copy(self)
+        other.decimal, other.plan_ = decimal, dict(self.plan_)
+        for name, entry in self.plan_.items():
+            reading = from_entry(name, entry)
+            if reading.kind == "number" and reading.decimal == usual:
+                thousands = usual if reading.thousands == decimal else reading.thousands
+                other.plan_[name] = entry | {"decimal": decimal, "thousands": thousands}
+        return other
 
     def transform(self, X: Any) -> Matrix:
         """Return the features of all rows of a table; columns may be in any order."""

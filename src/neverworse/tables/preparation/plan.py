@@ -163,7 +163,7 @@ def _native(column: Column, decimal: str | None) -> ColumnPlan:
     whole, few = pa.types.is_integer(data.type), len(data) < FEW_VALUES
     low, high = pc.min_max(data).as_py().values() if whole else (0, 0)
     counts = whole and not few and high - low + 1 == len(data) and _all_differ(data)
-    if counts or INDEX.fullmatch(name):
+    if counts or (whole and INDEX.fullmatch(name)):
         return _dropped(column, "numbers the rows (to keep it in the results: --id)")
     planned = _number(column, Reading("number", decimal or "."))
     if not whole or planned.kind == "dropped":

@@ -215,8 +215,10 @@ class DelimitedText:
         rows = csv.reader(io.StringIO(self._first_lines), delimiter=self.delimiter)
         try:
             first = next((row for row in rows if row), None)
-        except csv.Error as error:
-            raise self.file.error(f"has no column names in its first line: {error}.") from None
+        except csv.Error:
+            problem = "has a first line that cannot be read as column names."
+            fix = "Save it as CSV again, with a header and with the line ends of Windows or Unix."
+            raise self.file.error(problem, fix) from None
         if first is None:
             raise self.file.empty()
         return first
