@@ -140,6 +140,12 @@ def test_ids_that_are_not_unique():
     )
 
 
+def test_copies_of_labeled_rows():
+    rows = pa.concat_tables([table()] * 3)
+    fit, _ = fitted(rows=rows)
+    assert fit.notes[0].startswith("60 of 90 labeled rows equal another one in all features.")
+
+
 @pytest.mark.parametrize("kind", ["same text", "codes", "known only where the target is"])
 def test_a_column_that_was_made_from_the_target(kind):
     rows = table()

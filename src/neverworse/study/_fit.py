@@ -40,6 +40,8 @@ Interval = tuple[float, float]
 
 USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
 MIN_ROWS_FOR_LEAKS = 5  # labeled rows for each class: with fewer, columns look like leaks by chance
+MAX_COPIES = 0.1  # share of labeled rows that equal another one by chance, at most
+MAX_COMPARED = 100_000  # labeled rows that are compared for that
 EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise landmarks
 # Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
 # has to be this share of the linear one at most.
@@ -165,7 +167,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         weights,
         row_names=names,
         positive=positive,
-        notes=tuple(_notes(target, settings, names, model)),
+        notes=(*_copies(features, target.labeled), *_notes(target, settings, names, model)),
         looks=looks_at(columns, target, plans),
         leaks=leaking_columns(columns, target, plans),
         kernel=words,
@@ -247,6 +249,21 @@ def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
                 f"The weights (column {name!r}) of all {which} rows are zero. Some must not be."
             )
     return weights
+
+
+def _copies(features: Matrix | Rows, labeled: Mask) -> Iterator[str]:
+    """Yield a warning if many labeled rows are equal; of very many, some are looked at."""
+    rows = np.flatnonzero(labeled)
+    if len(rows) > MAX_COMPARED:
+        rows = np.sort(np.random.default_rng(0).choice(rows, MAX_COMPARED, replace=False))
+    X = features.take(rows) if isinstance(features, Rows) else features[rows]
+    n_copies = len(rows) - len({row.tobytes() for row in X})
+    if n_copies > MAX_COPIES * len(rows):
+        yield (
+            f"{n_copies:,} of {count(len(rows), 'labeled row')} equal another one in all features. "
+            "If they are copies, held-out rows are seen in training, and all numbers of held-out "
+            "rows are too good: keep one row of each."
+        )
 
 
 def _notes(
