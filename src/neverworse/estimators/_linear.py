@@ -133,7 +133,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _read_labels(self, given: FitInput) -> KnownLabels:
         """Check labels (or targets), weights and bounds; a classifier stores its classes."""
-        raise NotImplementedError
+        raise NotImplementedError  # only least squares models call it, which define it
 
     @abstractmethod
     def _fit_rows(self, given: FitInput) -> None:
@@ -164,9 +164,9 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         model.n_features_in_ = len(self.landmarks_)
         return make_pipeline(*transformers, model)
 
+    @abstractmethod
     def _plain_model(self) -> Any:
         """Return the counterpart in scikit-learn, fitted but for its weights."""
-        raise NotImplementedError
 
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
