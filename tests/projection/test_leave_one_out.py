@@ -261,11 +261,11 @@ def test_rows_without_weight_play_no_part(shape, fit_intercept):
 
 
 def test_rows_in_many_blocks_and_parts():
-    X, targets, weights, rng = _data(30_000, 12)
+    X, targets, weights, rng = _data(30_000, 24)
     X[:, 3] = rng.random(len(X)) < 1e-3
     rows = as_rows(X)
     assert len(rows.parts()) > 1
-    indices = [0, 2047, 2048, 15_000, 29_999]
+    indices = [0, 8191, 8192, 15_000, 29_999]
     scores = leave_one_out(rows, targets, weights, ALPHAS)[:, :, indices]
     expected = _refits(X, targets, weights, ALPHAS, True, indices)
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-11)

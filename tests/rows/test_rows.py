@@ -20,8 +20,8 @@ SIZES = {
     "one row": (1, 3, 1, 1),
     "one column": (50, 1, 1, 1),
     "one block": (200, 7, 1, 1),
-    "several blocks": (5000, 40, 1, 3),
-    "several parts": (5000, 100, 3, 3),
+    "several blocks": (5000, 40, 1, 5),
+    "several parts": (5000, 100, 10, 10),
     "narrow": (140_000, 8, 16, 18),
 }
 sizes = pytest.mark.parametrize("size", SIZES)
@@ -31,6 +31,12 @@ KINDS = {
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 shifts = pytest.mark.parametrize("shifted", [False, True], ids=["as is", "shifted"])
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Blocks of a quarter of the usual size, so that few rows have several."""
+    monkeypatch.setattr(base, "BLOCK_BYTES", 2**19)
 
 
 def integers(size):

@@ -294,7 +294,9 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
     """Return the given penalties, checked, or a grid in units of the columns."""
     if alphas is None:
         sums = column_moments(rows, weights, fit_intercept)
-        return RELATIVE_PENALTIES * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
+        unit = sums.spread[sums.varies].mean() if sums.varies.any() else 1.0
+        # Rounded, so that rows in files or in a cluster, added up in another order, have the same.
+        return RELATIVE_PENALTIES * float(f"{unit:.6g}")
     penalties: Vector = check_array(
         np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
     )

@@ -22,9 +22,8 @@ from neverworse.rows._blocks import (
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest; these were measured to be best.
-BLOCK_BYTES = 2**22
-BLOCK_ROWS = (128, 2048)  # fewest, and most unless more rows take no more than NARROW_BYTES
-NARROW_BYTES = 2**19
+BLOCK_BYTES = 2**21
+FEWEST_ROWS = 128  # in a block
 N_PARTS = 16  # a fixed number makes every sum independent of the number of threads
 SMALL = 2**18  # for fewer numbers, starting threads costs more than it saves
 
@@ -66,10 +65,8 @@ class Rows(ABC):
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows, self.n_columns, self.shift = n_rows, n_columns, shift
         self.most_taken = n_rows
-        fewest, most = BLOCK_ROWS
-        row_bytes = 8 * max(n_columns, 1)
-        fitting = min(BLOCK_BYTES // row_bytes, max(most, NARROW_BYTES // row_bytes))
-        self.block_rows = max(fewest, 2 ** (fitting.bit_length() - 1))
+        fitting = max(FEWEST_ROWS, BLOCK_BYTES // (8 * max(n_columns, 1)))
+        self.block_rows = 2 ** (fitting.bit_length() - 1)
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:

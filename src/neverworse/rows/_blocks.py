@@ -19,7 +19,7 @@ from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from threadpoolctl import ThreadpoolController  # a requirement of scikit-learn
 
 from neverworse._typing import Indices, Matrix, Vector
@@ -196,7 +196,7 @@ def _row_pieces(n_rows: int, size: int) -> list[slice]:
 
 def scores_of_block(coef: Vector, block: Any, out: Vector) -> None:
     """Compute coef·x for every row x of a block, dense or sparse."""
-    if sparse.issparse(block):
+    if not isinstance(block, np.ndarray):
         out[:] = (block @ np.ascontiguousarray(coef.T)).T
         return
     for rows in _row_pieces(len(block), coef.size):
@@ -205,7 +205,7 @@ def scores_of_block(coef: Vector, block: Any, out: Vector) -> None:
 
 def sum_of_block(weights: Vector, block: Any) -> Vector:
     """Return the weighted sum of the rows of a block, for each row of `weights` if several."""
-    if sparse.issparse(block):
+    if not isinstance(block, np.ndarray):
         return np.ascontiguousarray((block.T @ weights.T).T, dtype=np.float64)
     total = np.zeros((*weights.shape[:-1], block.shape[1]))
     for rows in _row_pieces(len(block), total.size):

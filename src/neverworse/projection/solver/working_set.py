@@ -290,8 +290,9 @@ class _Loop:
 
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
-        tol = ROUGH * self._relative_gap(state) ** 2
-        if LARGEST_GAP_SHARE * tol < self.tol:  # the round may well be the last
+        relative_gap = self._relative_gap(state)
+        tol = ROUGH * relative_gap**2
+        if relative_gap < ROUGH:  # the round may well be the last
             tol = min(tol, 0.1 * self.tol)
         return max(tol, min(0.1 * self.tol, FINE))
 
