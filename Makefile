@@ -119,8 +119,8 @@ $(VENV)/.made:
 	@touch "$@"
 
 # One stamp for each extra, so that what is installed is not looked at again until it changes.
-# mypy reads the types of matplotlib, so linting needs the plots as well.
-$(VENV)/.has-lint: EXTRAS = lint,plots
+# mypy reads the types of matplotlib and Jinja2, so linting needs the tables as well.
+$(VENV)/.has-lint: EXTRAS = lint,tables
 $(VENV)/.has-%: EXTRAS = $*
 $(VENV)/.has-%: $(VENV)/.made pyproject.toml
 	@echo "Installing neverworse[$(EXTRAS)] in $(VENV) ..."
