@@ -14,7 +14,6 @@ from neverworse.methods.discriminant._contrastive_pessimistic import (
     ContrastivePessimisticDiscriminantAnalysis,
     LikelihoodCertificate,
 )
-from neverworse.methods.discriminant._gaussian import GaussianClasses, Precision, Subspace
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
     ImplicitlyConstrainedDiscriminantAnalysis,
@@ -31,12 +30,9 @@ from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS: tuple[type, ...] = (
     ActiveRows,
-    GaussianClasses,
     HiddenLabels,
     LikelihoodCertificate,
     Posterior,
-    Precision,
-    Subspace,
 )
 
 __all__ = [

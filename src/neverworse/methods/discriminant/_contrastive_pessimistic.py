@@ -10,11 +10,7 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
-from neverworse.methods.discriminant._gaussian import (
-    GaussianClasses,
-    Sample,
-    SingularCovarianceError,
-)
+from neverworse.methods.discriminant._gaussian import GaussianClasses, Sample
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
     SoftLabelDescent,
@@ -22,9 +18,6 @@ from neverworse.methods.discriminant._soft_labels import (
 )
 from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Reason
 from neverworse.rows import blocks
-
-# Fractions of the step from the supervised parameters, tried until one is never worse.
-STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 
 
 @dataclass(frozen=True)
@@ -132,7 +125,9 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
         found, _ = SoftLabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
-        model, proved = _certified(saddle, start, sample)
+        proved = contrast(saddle, start, sample)
+        if proved.worst + proved.bound > 0.0:  # stopped early, or nothing but rounding errors
+            saddle, proved = start, contrast(start, start, sample)
         # The descent bounds the guarantee of any parameters from above, the proof from below.
         gap = max(0.0, found.value + proved.worst)
         converged = gap <= max(self.tol * found.value, proved.bound, floor)
@@ -140,7 +135,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         self._set_soft_labels(found.labels, sample, budget.n_iter, converged, not stopped_early)
         relative_gap = gap / found.value if found.value > 0.0 else float("inf")
         self.certificate_ = self._certificate(proved, sample, relative_gap, stopped_early)
-        return model
+        return saddle
 
     def _certificate(
         self, proved: Contrast, sample: Sample, gap: float, stopped_early: bool
@@ -189,30 +184,6 @@ class Contrast:
     best: float
     bound: float  # of the rounding errors of `worst` and `best`
     baseline: tuple[float, float]  # range of the loss of the baseline, rounded outwards
-
-    @property
-    def is_never_worse(self) -> bool:
-        """Whether that is proved in spite of rounding errors."""
-        return self.worst + self.bound <= 0.0
-
-
-def _certified(
-    saddle: GaussianClasses, start: GaussianClasses, sample: Sample
-) -> tuple[GaussianClasses, Contrast]:
-    """Return classes that are never worse than the supervised ones, and the proof.
-
-    The worst case is convex along the path from the supervised classes, where it is zero: if the
-    saddle point was not reached, a part of the path may still be an improvement.
-    """
-    for part in STEP_FRACTIONS:
-        try:
-            model = saddle if part == 1.0 else start.between(saddle, part).stored()
-            proved = contrast(model, start, sample)
-        except SingularCovarianceError:
-            continue
-        if proved.is_never_worse:
-            return model, proved
-    return start, contrast(start, start, sample)
 
 
 def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) -> Contrast:

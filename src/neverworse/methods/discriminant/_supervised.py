@@ -10,18 +10,11 @@ import numpy as np
 from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    FitInput,
-    LeastSquaresClassifier,
-    copy_input_checks,
-    explains_conversion,
-    known_labels,
-)
+from neverworse.estimators import FitInput, LeastSquaresClassifier, known_labels
 from neverworse.methods._base import (
     NOT_NEGATIVE,
     SHARED_CONSTRAINTS,
@@ -31,7 +24,7 @@ from neverworse.methods._base import (
 )
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
-from neverworse.rows import as_rows, single_threaded_blas
+from neverworse.rows import single_threaded_blas
 
 SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
@@ -54,31 +47,10 @@ class DiscriminantClassifier(LogOddsClassifier):
     alpha: float = 0.0
     missing_label: Any = "auto"
 
-    @explains_conversion
-    def predict_joint_log_proba(self, X: Any) -> Matrix:
-        """Return the logarithms of the joint densities of rows and classes.
-
-        If `rank_` is smaller than n_features, these are densities in a subspace.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_densities : array of shape (n_samples, n_classes)
-            log p(x, k). Their sum over labeled rows is the log-likelihood.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return self._model_.log_joint(as_rows(X)).T
-
-    def to_sklearn(self) -> LinearDiscriminantAnalysis:
-        check_is_fitted(self, "coef_")
+    def _plain_model(self) -> LinearDiscriminantAnalysis:
         model = LinearDiscriminantAnalysis(solver="lsqr")
-        for name in ("coef_", "intercept_", "classes_", "priors_", "means_", "covariance_"):
+        for name in ("classes_", "priors_", "means_", "covariance_"):
             setattr(model, name, getattr(self, name).copy())
-        copy_input_checks(self, model)
         return model
 
     @single_threaded_blas()
@@ -104,7 +76,6 @@ class DiscriminantClassifier(LogOddsClassifier):
         self.means_ = model.means + model.centre
         self.covariance_ = model.covariance
         self.rank_ = model.space.rank
-        self._model_ = model
 
 
 def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
@@ -171,7 +142,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
 
     See Also
     --------
-    NearestMeanClassifier : With a spherical covariance and equal priors.
     ContrastivePessimisticDiscriminantAnalysis : Uses unlabeled rows, and is never less likely.
 
     Examples
