@@ -1,4 +1,4 @@
-"""Least squares with updated second moments, with a graph, and for self-learning."""
+"""Least squares with updated second moments, and with a graph."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     KERNEL_CONSTRAINTS,
     FitInput,
     IndicatorClassifier,
     KernelModel,
-    KnownLabels,
     LeastSquaresClassifier,
     known_labels,
     landmarks_of_all,
     space_of_all,
-    stored_weights,
 )
 from neverworse.methods._base import (
     AT_LEAST_ONE,
@@ -31,11 +29,8 @@ from neverworse.methods._base import (
     SHARED_CONSTRAINTS,
     Constraints,
 )
-from neverworse.projection import EPS, GramCoordinates, TrainingRows, Weights, solve_least_squares
+from neverworse.projection import TrainingRows, Weights, solve_least_squares
 from neverworse.rows import Rows
-
-# Largest rounding error of scores, relative to the residuals, for steps of self-learning.
-MAX_SCORE_ERROR = 1e-10
 
 
 @documented_like(LeastSquaresClassifier)
@@ -251,62 +246,3 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         found = linalg.solve(matrix, right, assume_a="sym").T
         intercept = found[:, n_features] if self.fit_intercept else np.zeros(len(found))
         return Weights(found[:, :n_features], intercept)
-
-
-class WhitenedTrainer:
-    """Retrains least squares in whitened coordinates, by one pass over the rows.
-
-    With w = Tz, T'HT = I and H = E'SE + αP, the weights for the labels y are z = T'E'Sy. From the
-    weights for other labels it is one step, z + T'(E'S(y - Ew) - αPw), with labels and residuals
-    from the scores Ew of one pass. The step also corrects rounding errors of w.
-    """
-
-    def __init__(self, whitening: GramCoordinates, known: KnownLabels, supervised: Any) -> None:
-        self.whitening = whitening
-        self.labels = known.labels
-        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(len(known.classes) - 1))
-        self.alpha = supervised.alpha_
-        self.weights = stored_weights(supervised)
-        self.next = self.weights  # for the labels that `label` has last returned
-        self.is_fitted = False  # the supervised weights may lie outside of the coordinates
-
-    def label(self) -> AnyArray:
-        labels, w = self.labels, self.weights
-
-        def weigh(t: Matrix, rows: slice) -> Matrix:
-            # The class of the largest score, of which t is one half less.
-            several = len(t) > 1
-            codes = t.argmax(axis=0) if several else t[0] > 0.0
-            self.codes[rows] = codes
-            assigned = np.arange(len(t))[:, None] == codes if several else codes
-            target = np.where(labels.unlabeled[rows], assigned, labels.target[:, rows])
-            residual = target - (t + 0.5) if self.is_fitted else target
-            if labels.weights is None:
-                return residual
-            # Scores of rows without a weight may overflow.
-            s = labels.weights[rows]
-            return np.multiply(s, residual, out=np.zeros_like(residual), where=s > 0.0)
-
-        _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
-        z = self.whitening.adjoint(summed, total)
-        if self.is_fitted:
-            z -= self.alpha * self.whitening.adjoint_coef(w.coef)
-            self.next = w + self.whitening.to_weights(z)
-        else:
-            self.next = self.whitening.to_weights(z)
-        return self.codes[labels.unlabeled]
-
-    def retrain(self) -> None:
-        self.weights, self.is_fitted = self.next, True
-
-    def settled(self, codes: AnyArray) -> Weights:
-        """Return the weights for these labels; refined if the last pass has not changed them."""
-        stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
-        return self.next if stayed else self.weights
-
-
-def loses_digits(whitening: GramCoordinates) -> bool:
-    """Whether rows are so ill-conditioned that steps from weights to weights are inaccurate."""
-    error = whitening.column_norms[:, None] * whitening.basis
-    error[whitening.idle] = 0.0  # these columns are left out of all sums
-    return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -36,12 +37,21 @@ from neverworse.methods._base import (
     dask_tokenize,
     warn_not_converged,
 )
-from neverworse.methods._least_squares import WhitenedTrainer, loses_digits
 from neverworse.methods._references import SupervisedClassifier
-from neverworse.projection import GramCoordinates, Labels, Observer, TrainingRows, Weights, whiten
+from neverworse.projection import (
+    EPS,
+    GramCoordinates,
+    Labels,
+    Observer,
+    TrainingRows,
+    Weights,
+    whiten,
+)
 from neverworse.rows import as_rows, single_threaded_blas
 
+THRESHOLD = 0.5  # of scores on targets coded 0 and 1
 SETTLED = 1e-6  # soft labels that move by less have converged
+MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
@@ -58,7 +68,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     ----------
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included. None:
-        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining.
+        ``LeastSquaresClassifier()``, which takes two passes over the rows per retraining.
         Leave-one-out chooses `gamma` once, for the labeled rows, and penalties in each retraining.
     labels : {"hard", "soft"}, default="hard"
         "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
@@ -196,16 +206,21 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     ) -> AnyArray:
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
-        self.supervised_ = self.estimator_ = rows.labeled().fit(estimator)
-        if not rows.unlabeled.any():
-            self._set_end(1, "converged")
-            return np.zeros(0, np.intp)
+        self.supervised_ = rows.labeled().fit(estimator)
         if getattr(estimator, "gamma", None) == "loo":  # predicted labels would confirm any gamma
             estimator = clone(estimator).set_params(gamma=self.supervised_.gamma_)
-        trainer = RefittingTrainer(rows, estimator, self.supervised_)
-        codes = self._alternate(trainer, observer)
-        self.estimator_ = trainer.model
-        return codes
+
+        def predicted(model: Any) -> AnyArray:
+            # Of all rows, because selecting the unlabeled ones would copy most of X.
+            found = np.asarray(model.predict(rows.X))[rows.unlabeled]
+            return predicted_codes(type(model).__name__, found, rows.classes)
+
+        def retrain(codes: AnyArray) -> AnyArray:
+            rows.codes[rows.unlabeled] = codes
+            self.estimator_ = rows.fit(estimator)
+            return predicted(self.estimator_)
+
+        return self._alternate(predicted(self.supervised_), retrain, observer)
 
     @single_threaded_blas()
     def _learn_whitened(
@@ -214,15 +229,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         """Learn least squares; None if there are no hard labels to learn, or not enough digits."""
         estimator._validate_params()
         supervised, retrained = clone(estimator), clone(estimator)
-        hard = self.labels == "hard"
-        checked = validate_data(
-            supervised,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not hard,  # otherwise the Gram matrix shows it
-            estimator=self,
-        )
+        types = [np.float64, np.float32]
+        checked = validate_data(supervised, X, accept_sparse="csr", dtype=types, estimator=self)
         copy_input_checks(supervised, retrained)
         with explained_overflow(checked, type(self).__name__):
             rows = as_rows(checked)
@@ -231,73 +239,73 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
             supervised._fit_training(training)
             self.classes_ = supervised.classes_ = retrained.classes_ = known.classes
             self.supervised_, self.estimator_ = supervised, retrained
-            if hard and not labels.unlabeled.any():
-                return None
             gamma = getattr(supervised, "gamma_", None)
             space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
             features = space.training(training).rows
-            whitening = whiten(features, weights, supervised.alpha_, supervised.fit_intercept)
-            if not hard:
-                scores = np.atleast_2d((supervised.decision_function(X) + 0.5).T)
-                codes, found = self._soften(labels, whitening, scores, observer)
-            elif loses_digits(whitening):
+            alpha = supervised.alpha_
+            whitening = whiten(features, weights, alpha, supervised.fit_intercept)
+            trainer = WhitenedTrainer(whitening, labels, alpha)
+            if self.labels == "hard" and (trainer.loses_digits or not labels.unlabeled.any()):
                 return None
-            else:
-                trainer = WhitenedTrainer(whitening, known, supervised)
-                codes = self._alternate(trainer, observer)
-                found = trainer.settled(codes)
-            space.store(retrained, found.snapped(retrained._threshold))
-            retrained.alpha_ = supervised.alpha_
-        return codes
+            start = np.atleast_2d(supervised.decision_function(X).T)[:, labels.unlabeled]
+            learn = self._soften if self.labels == "soft" else self._harden
+            q = learn(trainer, start + THRESHOLD, observer)
+            space.store(retrained, trainer.weights(q, near=trainer.weights(q)))
+            retrained.alpha_ = alpha
+        return _codes(q)
 
     def _soften(
-        self, labels: Labels, whitening: GramCoordinates, scores: Matrix, observer: Observer | None
-    ) -> tuple[AnyArray, Weights]:
+        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
+    ) -> Matrix:
         """Minimise the loss over weights and soft labels, from the supervised scores on."""
-        free, s = labels.unlabeled, 1.0 if labels.weights is None else labels.weights
-        shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
+        shape = trainer.labels.shape.at(np.flatnonzero(trainer.labels.unlabeled))
         budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
-
-        def fitted(q: Matrix) -> Weights:
-            every = labels.target.copy()
-            every[:, free] = q
-            every *= s
-            summed = whitening.rows.weighted_sum(every)
-            return whitening.to_weights(whitening.adjoint(summed, every.sum(axis=1)))
 
         def step(ahead: Matrix) -> Matrix:
             nonlocal moved
-            w = fitted(ahead)
-            new = shape.project(whitening.rows.scores(w.coef, w.intercept)[:, free])
+            new = shape.project(trainer.scores(trainer.weights(ahead)))
             moved = float(np.abs(new - ahead).max(initial=0.0))
             budget.spend()
-            budget.report(f"soft labels moved by up to {moved:.1e}", n_free)
+            budget.report(f"soft labels moved by up to {moved:.1e}", new.shape[1])
             return new
 
         q = accelerated_gradient(
-            shape.project(scores[:, free]),
+            shape.project(scores),
             step=step,
             extrapolate=lambda here, before, momentum: here + momentum * (here - before),
             uphill=lambda ahead, new, here: bool(np.vdot(ahead - new, new - here) > 0.0),
             stop=lambda _: budget.exhausted or moved <= SETTLED,
         )
-        several = len(q) > 1
-        self.soft_labels_ = q.T if several else q[0]
+        self.soft_labels_ = q.T if len(q) > 1 else q[0]
         stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
         self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
-        return q.argmax(axis=0) if several else (q[0] > 0.5).astype(np.intp), fitted(q)
+        return q
+
+    def _harden(
+        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
+    ) -> Matrix:
+        """Label and retrain in turns, from the supervised scores on."""
+
+        def one_hot(codes: AnyArray) -> Matrix:
+            return np.eye(len(scores))[:, codes] if len(scores) > 1 else codes[None] + 0.0
+
+        def retrain(codes: AnyArray) -> AnyArray:
+            return _codes(trainer.scores(trainer.weights(one_hot(codes))))
+
+        return one_hot(self._alternate(_codes(scores), retrain, observer))
 
     def _alternate(
-        self, trainer: RefittingTrainer | WhitenedTrainer, observer: Observer | None
+        self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], observer: Observer | None
     ) -> AnyArray:
-        """Label and retrain until labels agree or repeat; return those of the last retraining."""
+        """Label and retrain until labels agree or repeat; return those of the last retraining.
+
+        ``retrain(codes)`` learns from the classes of the unlabeled rows, and returns new ones.
+        """
         budget = Budget(None, None, observer, "iterations")
-        new = trainer.label()
         seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
-            trainer.retrain()
-            new = trainer.label()
+            new = retrain(codes)
             n_changed = int(np.count_nonzero(new != codes))
             budget.report(f"retraining, then {n_changed:,} labels changed", len(codes))
             before = seen.setdefault(hash(new.tobytes()), n_iter)
@@ -314,23 +322,44 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
 
-class RefittingTrainer:
-    """Retrains any classifier by fitting a copy; `start` gives the first labels."""
+@dataclass(frozen=True)
+class WhitenedTrainer:
+    """Trains least squares on all rows in whitened coordinates.
 
-    def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
-        self.rows = rows
-        self.estimator = estimator
-        self.model = start
+    With w = Tz, T'HT = I and H = E'SE + αP, the weights for the labels y are z = T'E'Sy.
+    """
 
-    def label(self) -> AnyArray:
-        """Label the unlabeled rows by the current classifier; return the codes of their classes."""
-        rows = self.rows
-        # Of all rows, because selecting the unlabeled ones would copy most of X.
-        predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
-        codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
-        rows.codes[rows.unlabeled] = codes
-        return codes
+    whitening: GramCoordinates
+    labels: Labels
+    alpha: float
 
-    def retrain(self) -> None:
-        """Fit a copy of the classifier to all rows with these labels."""
-        self.model = self.rows.fit(self.estimator)
+    def weights(self, q: Matrix, near: Weights | None = None) -> Weights:
+        """Return the weights for labels of the unlabeled rows; with more digits from near ones."""
+        s, target = self.labels.weights, self.labels.target.copy()
+        target[:, self.labels.unlabeled] = q
+        if near is not None:
+            target -= self.whitening.rows.scores(near.coef, near.intercept)
+        if s is not None:  # scores of rows without a weight may overflow
+            target = np.multiply(s, target, out=np.zeros_like(target), where=s > 0.0)
+        z = self.whitening.adjoint(self.whitening.rows.weighted_sum(target), target.sum(axis=1))
+        if near is not None:
+            z -= self.alpha * self.whitening.adjoint_coef(near.coef)
+        found = self.whitening.to_weights(z)
+        return (found if near is None else near + found).snapped(THRESHOLD)
+
+    def scores(self, weights: Weights) -> Matrix:
+        """Return the scores of the unlabeled rows."""
+        scores = self.whitening.rows.scores(weights.coef, weights.intercept - THRESHOLD)
+        return scores[:, self.labels.unlabeled] + THRESHOLD
+
+    @property
+    def loses_digits(self) -> bool:
+        """Whether the rows are so ill-conditioned that scores would be inaccurate."""
+        error = self.whitening.column_norms[:, None] * self.whitening.basis
+        error[self.whitening.idle] = 0.0  # these columns are left out of all sums
+        return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)
+
+
+def _codes(scores: Matrix) -> AnyArray:
+    """Return the class with the largest score of each row."""
+    return scores.argmax(axis=0) if len(scores) > 1 else (scores[0] > THRESHOLD).astype(np.intp)
