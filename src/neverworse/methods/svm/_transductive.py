@@ -301,9 +301,7 @@ class Search:
 def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
     """Return where the largest allowed values are, the largest first."""
     where = np.flatnonzero(allowed)
-    if len(where) > most:
-        where = where[np.argpartition(-values[where], most)[:most]]
-    return where[np.argsort(-values[where], kind="stable")]
+    return where[np.argsort(-values[where], kind="stable")][:most]
 
 
 def _entropy(p: Vector) -> Vector:
