@@ -20,16 +20,7 @@ from neverworse.estimators import (
     copy_input_checks,
     known_labels,
 )
-from neverworse.methods._base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SHARED_CONSTRAINTS,
-    Constraints,
-    LogOddsClassifier,
-    warn_not_converged,
-    wide_moments,
-)
+from neverworse.methods._base import LogOddsClassifier, warn_not_converged, wide_moments
 from neverworse.projection import (
     Coordinates,
     MatrixFreeCoordinates,
@@ -102,8 +93,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     References
     ----------
-    Y. Grandvalet and Y. Bengio, "Semi-supervised learning by entropy minimization", Advances in
-    Neural Information Processing Systems 17 (2005), 529-536.
+    Grandvalet and Bengio, Advances in Neural Information Processing Systems 17 (2005), 529-536.
 
     Examples
     --------
@@ -120,12 +110,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     # With many columns, there is no Gram matrix to show NaN.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        "alpha": POSITIVE,
-        "entropy_weight": NOT_NEGATIVE,
-        "n_stages": AT_LEAST_ONE,
-    }
 
     alpha: float = field(default=1.0, kw_only=False)
     entropy_weight: float = 1.0

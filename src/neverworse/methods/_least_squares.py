@@ -22,13 +22,7 @@ from neverworse.estimators import (
     landmarks_of_all,
     space_of_all,
 )
-from neverworse.methods._base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SHARED_CONSTRAINTS,
-    Constraints,
-)
+from neverworse.methods._base import CONSTRAINTS, POSITIVE, Constraints
 from neverworse.projection import TrainingRows, Weights, solve_least_squares
 from neverworse.rows import Rows
 
@@ -62,10 +56,6 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     ----------
     {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised counterpart, and the same without unlabeled rows.
-
     Notes
     -----
     The mean score over all rows is the share of the second class among the labeled rows, as in the
@@ -74,8 +64,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
 
     References
     ----------
-    J. P. Shaffer, "The Gauss-Markov theorem and random regressors", The American Statistician 45
-    (1991), 269-273.
+    Shaffer, The American Statistician 45 (1991), 269-273.
 
     Examples
     --------
@@ -160,15 +149,9 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     ----------
     {classes_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised counterpart.
-
     References
     ----------
-    M. Belkin, P. Niyogi and V. Sindhwani, "Manifold regularization: a geometric framework for
-    learning from labeled and unlabeled examples", Journal of Machine Learning Research 7 (2006),
-    2399-2434.
+    Belkin, Niyogi and Sindhwani, Journal of Machine Learning Research 7 (2006), 2399-2434.
 
     Examples
     --------
@@ -184,12 +167,9 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
 
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
+        **CONSTRAINTS,
         **KERNEL_CONSTRAINTS,
         "gamma": [*POSITIVE, None],
-        "alpha": POSITIVE,
-        "beta": NOT_NEGATIVE,
-        "n_neighbors": AT_LEAST_ONE,
         "normalized": ["boolean"],
     }
 

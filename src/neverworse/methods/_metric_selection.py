@@ -30,7 +30,7 @@ from neverworse.estimators import (
     split_targets,
     weights_for,
 )
-from neverworse.methods._base import SHARED_CONSTRAINTS, Constraints, dask_tokenize
+from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize
 from neverworse.methods._references import SupervisedClassifier
 
 # Inequalities and equalities hold up to rounding errors of this relative size.
@@ -98,8 +98,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     References
     ----------
-    D. Schuurmans and F. Southey, "Metric-based methods for adaptive model selection and
-    regularization", Machine Learning 48 (2002), 51-84.
+    Schuurmans and Southey, Machine Learning 48 (2002), 51-84.
 
     Examples
     --------
@@ -118,10 +117,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        "estimators": [list],
+        **CONSTRAINTS,
         "method": [StrOptions({"adj", "tri"})],
-        "distance": [StrOptions({"auto", "predict", "predict_proba"})],
     }
     _predictor: ClassVar[str] = "best_estimator_"
 

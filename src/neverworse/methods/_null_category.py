@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._budget import Budget
@@ -29,8 +27,7 @@ from neverworse.estimators import (
     split_labels,
 )
 from neverworse.methods._base import (
-    AT_LEAST_ONE,
-    SHARED_CONSTRAINTS,
+    CONSTRAINTS,
     Constraints,
     LogOddsMixin,
     check_two_classes,
@@ -123,11 +120,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
 
     References
     ----------
-    N. D. Lawrence and M. I. Jordan, "Semi-supervised learning via Gaussian processes", Advances in
-    Neural Information Processing Systems 17 (2005), 753-760.
-
-    A. Naish-Guzman and S. Holden, "The generalized FITC approximation", Advances in Neural
-    Information Processing Systems 20 (2008), 1057-1064.
+    Lawrence and Jordan, Advances in Neural Information Processing Systems 17 (2005), 753-760.
 
     Examples
     --------
@@ -143,11 +136,8 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
+        **CONSTRAINTS,
         "kernel": [Kernel, None],
-        "width": [Interval(Real, 0, 1e6, closed="both")],
-        "optimize": ["boolean"],
-        "max_active": AT_LEAST_ONE,
     }
 
     kernel: Any = field(default=None, kw_only=False)

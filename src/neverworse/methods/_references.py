@@ -44,10 +44,6 @@ class SupervisedClassifier(DelegatingClassifier):
         Only if the classifier has it.
     {feature_names_in_}
 
-    See Also
-    --------
-    OracleClassifier : Fitted to all rows with their true labels.
-
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -111,11 +107,6 @@ class OracleClassifier(SupervisedClassifier):
         Fitted to all rows; it makes the predictions.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    HiddenLabels : One y for all classifiers of an experiment.
-    SupervisedClassifier : Fitted to the labeled rows only.
-
     Examples
     --------
     >>> from neverworse.methods import HiddenLabels, OracleClassifier
@@ -160,10 +151,6 @@ class HiddenLabels:
     Attributes
     ----------
     y, y_true : arrays of shape (n_rows,)
-
-    See Also
-    --------
-    OracleClassifier : Fitted to the true labels.
 
     Examples
     --------

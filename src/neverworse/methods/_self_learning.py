@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from neverworse._budget import Budget
@@ -31,12 +30,7 @@ from neverworse.estimators import (
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._base import (
-    SHARED_CONSTRAINTS,
-    Constraints,
-    dask_tokenize,
-    warn_not_converged,
-)
+from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize, warn_not_converged
 from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import (
     EPS,
@@ -100,12 +94,6 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         cycle, None if that is not known.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    ProjectedLeastSquaresClassifier : Never worse than the supervised classifier.
-    sklearn.semi_supervised.SelfTrainingClassifier : Adds confident labels one after another, and
-        never changes them again.
-
     Notes
     -----
     For least squares, self-learning is descent. With targets coded 0 and 1, let
@@ -124,14 +112,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     References
     ----------
-    G. J. McLachlan, "Iterative reclassification procedure for constructing an asymptotically
-    optimal rule of allocation in discriminant analysis", Journal of the American Statistical
-    Association 70 (1975), 365-369.
-
-    D. Yarowsky, "Unsupervised word sense disambiguation rivaling supervised methods", Annual
-    Meeting of the Association for Computational Linguistics 33 (1995), 189-196.
-
-    J. H. Krijthe and M. Loog, "Optimistic semi-supervised least squares classification",
+    McLachlan, Journal of the American Statistical Association 70 (1975), 365-369. Yarowsky, Annual
+    Meeting of the Association for Computational Linguistics 33 (1995), 189-196. Krijthe and Loog,
     International Conference on Pattern Recognition 23 (2016), 1677-1682.
 
     Examples
@@ -145,9 +127,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
+        **CONSTRAINTS,
         **DelegatingClassifier._parameter_constraints,
-        "labels": [StrOptions({"hard", "soft"})],
     }
 
     estimator: Any = field(default=None, kw_only=False)

@@ -96,8 +96,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     References
     ----------
-    M. Loog, "Contrastive pessimistic likelihood estimation for semi-supervised classification",
-    IEEE Transactions on Pattern Analysis and Machine Intelligence 38 (2016), 462-475.
+    Loog, IEEE Transactions on Pattern Analysis and Machine Intelligence 38 (2016), 462-475.
 
     Examples
     --------

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -26,7 +25,7 @@ from neverworse._iterations import accelerated_gradient
 from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.methods._base import AT_LEAST_ONE, NOT_NEGATIVE, Constraints, warn_not_converged
+from neverworse.methods._base import warn_not_converged
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
@@ -54,12 +53,6 @@ Objective = Callable[[Matrix], tuple[float, Matrix]]
 @dataclass(eq=False, repr=False, kw_only=True)
 class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
     """Base of discriminant classifiers that find soft labels of unlabeled rows, step by step."""
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        **SemiSupervisedDiscriminant._parameter_constraints,
-        "max_iter": [*AT_LEAST_ONE, None],
-        "max_time": [*NOT_NEGATIVE, None],
-    }
 
     tol: float = 1e-6
     max_iter: int | None = 10000
@@ -128,11 +121,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
 
     References
     ----------
-    A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM
-    algorithm", Journal of the Royal Statistical Society B 39 (1977), 1-38.
-
-    K. Nigam, A. K. McCallum, S. Thrun and T. Mitchell, "Text classification from labeled and
-    unlabeled documents using EM", Machine Learning 39 (2000), 103-134.
+    Dempster, Laird and Rubin, Journal of the Royal Statistical Society B 39 (1977), 1-38.
 
     Examples
     --------
@@ -211,8 +200,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
 
     References
     ----------
-    J. H. Krijthe and M. Loog, "Implicitly constrained semi-supervised linear discriminant
-    analysis", International Conference on Pattern Recognition (2014), 3762-3767.
+    Krijthe and Loog, International Conference on Pattern Recognition (2014), 3762-3767.
 
     Examples
     --------

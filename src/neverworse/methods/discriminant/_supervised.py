@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils._param_validation import StrOptions
 
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import FitInput, LeastSquaresClassifier, known_labels
 from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    CONSTRAINTS,
     NOT_NEGATIVE,
-    SHARED_CONSTRAINTS,
     Constraints,
     LogOddsClassifier,
     with_parameters_of,
@@ -36,10 +36,10 @@ class DiscriminantClassifier(LogOddsClassifier):
     # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        "covariance": [StrOptions({"full", "spherical"})],
-        "priors": [None, StrOptions({"uniform"}), "array-like"],
+        **CONSTRAINTS,
         "alpha": NOT_NEGATIVE,
+        "max_iter": [*AT_LEAST_ONE, None],
+        "max_time": [*NOT_NEGATIVE, None],
     }
 
     covariance: str = "full"
@@ -140,10 +140,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         Penalised log-likelihood of the labeled rows.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    ContrastivePessimisticDiscriminantAnalysis : Uses unlabeled rows, and is never less likely.
-
     Examples
     --------
     >>> from neverworse.methods import LinearDiscriminantClassifier
@@ -182,11 +178,6 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     ----------
     {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, log_likelihood_}
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    MomentConstrainedDiscriminantAnalysis : With ``covariance="spherical"`` and
-        ``priors="uniform"``, the same with shifted means.
 
     Examples
     --------
@@ -261,11 +252,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     References
     ----------
-    M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
-    mean classifier", ECML PKDD (2010), 291-304.
-
-    M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
-    estimation", Pattern Recognition Letters 37 (2014), 24-31.
+    Loog, ECML PKDD (2010), 291-304, and Pattern Recognition Letters 37 (2014), 24-31.
 
     Examples
     --------

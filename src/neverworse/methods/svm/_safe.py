@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import stored_weights
-from neverworse.methods._base import AT_LEAST_ONE, NOT_NEGATIVE, Constraints
 from neverworse.methods.svm._l2svm import PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
@@ -84,16 +81,10 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         Whether all separators were found, and the last SVM has converged.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    TransductiveSVMClassifier : Finds one such separator.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
-
     References
     ----------
-    Y.-F. Li and Z.-H. Zhou, "Towards making unlabeled data never hurt", International Conference on
-    Machine Learning (2011), 1081-1088; IEEE Transactions on Pattern Analysis and Machine
-    Intelligence 37 (2015), 175-188.
+    Li and Zhou, International Conference on Machine Learning (2011), 1081-1088, and IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 37 (2015), 175-188.
 
     Examples
     --------
@@ -104,14 +95,6 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     >>> clf.labels_
     array([0, 0, 0, 1, 1, 1])
     """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        **SemiSupervisedSVM._parameter_constraints,
-        "fraction_tolerance": [Interval(Real, 0, 1, closed="both")],
-        "n_samples": AT_LEAST_ONE,
-        "n_separators": AT_LEAST_ONE,
-        "risk": NOT_NEGATIVE,
-    }
 
     max_iter: int = 100_000
     fraction_tolerance: float = 0.05

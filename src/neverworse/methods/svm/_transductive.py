@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
-from neverworse.methods._base import AT_LEAST_ONE, Constraints
+from neverworse.methods._base import CONSTRAINTS, Constraints
 from neverworse.methods.svm._l2svm import L2SVMClassifier, PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._newton import Solution
 from neverworse.projection import EPS, Weights
@@ -107,22 +107,11 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         Whether the last SVM has converged, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
-
     References
     ----------
-    T. Joachims, "Transductive inference for text classification using support vector machines",
-    International Conference on Machine Learning (1999), 200-209.
-
-    V. Sindhwani and S. S. Keerthi, "Large scale semi-supervised linear SVMs", ACM SIGIR (2006),
-    477-484.
-
-    V. Sindhwani, S. S. Keerthi and O. Chapelle, "Deterministic annealing for semi-supervised kernel
-    machines", International Conference on Machine Learning (2006), 841-848.
+    Joachims, International Conference on Machine Learning (1999), 200-209. Sindhwani and Keerthi,
+    ACM SIGIR (2006), 477-484. Sindhwani, Keerthi and Chapelle, International Conference on Machine
+    Learning (2006), 841-848.
 
     Examples
     --------
@@ -135,10 +124,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SemiSupervisedSVM._parameter_constraints,
-        "positive_rounding": [StrOptions({"score", "svmlin"})],
+        **CONSTRAINTS,
         "method": [StrOptions({"switching", "annealing"})],
-        "max_switches": AT_LEAST_ONE,
     }
 
     max_iter: int = 10_000
