@@ -43,7 +43,6 @@ CONSTRAINTS: Constraints = {
     "n_neighbors": AT_LEAST_ONE,
     "labels": [StrOptions({"hard", "soft"})],
     "estimators": [list],
-    "distance": [StrOptions({"auto", "predict", "predict_proba"})],
     "width": [Interval(Real, 0, 1e6, closed="both")],
     "optimize": ["boolean"],
     "max_active": AT_LEAST_ONE,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from neverworse._budget import Budget
@@ -16,14 +16,12 @@ from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
-    DelegatingClassifier,
     FitInput,
     LabeledRows,
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
     copy_input_checks,
     explained_overflow,
-    explains_conversion,
     known_labels,
     landmarks_of_all,
     observed_fit,
@@ -31,7 +29,7 @@ from neverworse.estimators import (
     space_of_all,
 )
 from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize, warn_not_converged
-from neverworse.methods._references import SupervisedClassifier
+from neverworse.methods._references import LearningClassifier, SupervisedClassifier
 from neverworse.projection import (
     EPS,
     GramCoordinates,
@@ -50,7 +48,7 @@ MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
+class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
@@ -96,19 +94,15 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     Notes
     -----
-    For least squares, self-learning is descent. With targets coded 0 and 1, let
+    For least squares, self-learning is descent. Retraining minimises over w, and labeling over q,
 
     .. math:: J(w, q) = \sum_i s_i (x_i \cdot w - y_i)^2 + \sum_j s_j (u_j \cdot w - q_j)^2
-              + \alpha \lVert w \rVert^2
+              + \alpha \lVert w \rVert^2 ,
 
-    for labeled rows :math:`x_i`, unlabeled rows :math:`u_j` and hard labels
-    :math:`q_j \in \{0, 1\}`. Retraining minimises J over w, and labeling minimises it over q, so
-    that it converges without cycles, to one of many local minima. Other classifiers, which do not
-    minimise one function in both steps, may run in cycles.
-
-    With soft labels :math:`q_j \in [0, 1]`, J is convex in w and q together. Labeling by the
-    clipped scores is a projected gradient step on q. Steps are accelerated, and end when no label
-    moves by more than 1e-6.
+    for labeled rows :math:`x_i` and unlabeled rows :math:`u_j` with targets coded 0 and 1. With
+    hard labels this converges to one of many local minima. With soft labels, J is convex in both
+    together; accelerated steps end when no label moves by more than 1e-6. Other classifiers, which
+    do not minimise one function in both steps, may run in cycles.
 
     References
     ----------
@@ -128,7 +122,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     _parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
-        **DelegatingClassifier._parameter_constraints,
+        **LearningClassifier._parameter_constraints,
     }
 
     estimator: Any = field(default=None, kw_only=False)
@@ -139,38 +133,23 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     __dask_tokenize__ = dask_tokenize
 
-    @documented_like(SupervisedClassifier.fit)
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        self : object
-        """
-        with self._fitting(X, sample_weight) as (estimator, X, weights):
-            metadata = {} if weights is None else {"sample_weight": weights}
-            # A subclass may do something else, and weights of classes change with the labels.
-            simple = type(estimator) is LeastSquaresClassifier
-            simple = simple and estimator.class_weight is None and estimator.rcond is None
-            if self.labels == "soft" and not simple:
-                raise ValueError(
-                    "labels='soft' minimises the squared loss over weights and soft labels "
-                    "together: estimator has to be a LeastSquaresClassifier without class_weight "
-                    "and rcond."
-                )
-            with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                codes, given = None, (estimator, X, y, weights, observer)
-                if self.labels == "soft" or (simple and estimator.kernel == "linear"):
-                    codes = self._learn_whitened(*given)
-                if codes is None:
-                    codes = self._learn_by_refits(*given)
-            self.labels_ = self.classes_[codes]
+    def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
+        metadata = {} if weights is None else {"sample_weight": weights}
+        # A subclass may do something else, and weights of classes change with the labels.
+        simple = type(estimator) is LeastSquaresClassifier
+        simple = simple and estimator.class_weight is None and estimator.rcond is None
+        if self.labels == "soft" and not simple:
+            raise ValueError(
+                "labels='soft' minimises the squared loss over weights and soft labels together: "
+                "estimator has to be a LeastSquaresClassifier without class_weight and rcond."
+            )
+        with observed_fit(self, X, y, metadata, self.verbose) as observer:
+            codes, given = None, (estimator, X, y, weights, observer)
+            if self.labels == "soft" or (simple and estimator.kernel == "linear"):
+                codes = self._learn_whitened(*given)
+            if codes is None:
+                codes = self._learn_by_refits(*given)
+        self.labels_ = self.classes_[codes]
         unfinished = {
             "cycle": f"The labels run in a cycle of {self.cycle_length_}",
             "max_iter": f"The labels still change after max_iter={self.max_iter} retrainings",
@@ -180,7 +159,6 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
                 f"{unfinished[self.stop_reason_]}: estimator_ does not predict the labels_ that "
                 "it was fitted to."
             )
-        return self
 
     def _learn_by_refits(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
