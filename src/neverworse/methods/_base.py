@@ -126,10 +126,7 @@ dask_tokenize = LinearClassifier.__dask_tokenize__
 
 
 def with_parameters_of(model: Any, kind: Any) -> Any:
-    """Return an unfitted estimator of another kind, which expects the same columns as the model.
-
-    The model has all of its parameters.
-    """
+    """Return an unfitted estimator of another kind with the parameters and columns of the model."""
     made = kind(**{name: getattr(model, name) for name in kind._get_param_names()})
     copy_input_checks(model, made)
     return made

@@ -41,8 +41,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     where X and E are the labeled and all rows, centred at the mean :math:`\bar e` of *all* rows,
     :math:`\bar y` is the mean target of the labeled rows, S holds row weights, and :math:`n_l` and
     :math:`n_u` are their sums over labeled and unlabeled rows. It helps where there are hardly more
-    labeled rows than columns, so that their own second moments are almost singular. It hurts where
-    targets are linear in the features, which least squares fits without error.
+    labeled rows than columns, and hurts where targets are linear in the features.
 
     Parameters
     ----------
@@ -55,12 +54,6 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     Attributes
     ----------
     {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
-
-    Notes
-    -----
-    The mean score over all rows is the share of the second class among the labeled rows, as in the
-    published experiments of Krijthe and Loog. (Updating a column of ones like the other columns
-    would make the classifier depend on which class is coded 1.)
 
     References
     ----------
@@ -140,9 +133,6 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     {degree, coef0, n_components, random_state}
     n_neighbors : int, default=10
         Neighbours of each row, by Euclidean distance.
-    normalized : bool, default=False
-        Whether to use the normalised Laplacian of the graph: scores are divided by the square roots
-        of the numbers of neighbours before they are compared.
     {fit_intercept, missing_label}
 
     Attributes
@@ -170,14 +160,12 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         **CONSTRAINTS,
         **KERNEL_CONSTRAINTS,
         "gamma": [*POSITIVE, None],
-        "normalized": ["boolean"],
     }
 
     alpha: float = field(default=0.01, kw_only=False)
     beta: float = field(default=0.1, kw_only=False)
     kernel: Any = "rbf"
     n_neighbors: int = 10
-    normalized: bool = False
     fit_intercept: bool = True
     missing_label: Any = "auto"
 
@@ -211,7 +199,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         if not n_neighbors:
             return sparse.csr_array((len(X), len(X)))
         near = kneighbors_graph(X, n_neighbors)
-        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T), normed=self.normalized))
+        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
 
     def _solve(
         self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array

@@ -69,8 +69,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     missing_label : "auto" or scalar, default="auto"
         As in `LeastSquaresClassifier`. For regressors, "auto" means any null value.
     verbose : int, default=0
-        If positive, write a line to stderr for every candidate. If a callback stops the fit, the
-        choice is made among the candidates so far.
+        If positive, write a line to stderr for every candidate.
 
     Attributes
     ----------
@@ -90,9 +89,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     Notes
     -----
-    A candidate that interpolates the labeled rows has an adjusted distance of zero: leave it out,
-    or use "tri". Without unlabeled rows "adj" chooses by the distance to the targets, and "tri" the
-    most complex candidate.
+    A candidate that interpolates the labeled rows has an adjusted distance of zero: leave it out.
 
     References
     ----------

@@ -73,9 +73,8 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     Parameters
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, or None, default=None
-        Covariance of f. None: ``ConstantKernel(10) * RBF(l) + ConstantKernel(1)``, where both
-        constants are fixed and l starts at the median distance between rows. A variance that is
-        not fixed grows to its bound, because fewer latent values then lie in the null category.
+        Covariance of f, with a fixed variance, which would grow to its bound otherwise. None:
+        ``ConstantKernel(10) * RBF(l) + ConstantKernel(1)``; l starts at the median distance.
     width : float, default=1.0
         a, the width of the null category, in units of the standard deviation of the noise. With 0,
         unlabeled rows carry no information.
@@ -84,8 +83,8 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     max_active : int, default=200
         Maximum number of active rows (inducing points). See Notes.
     tol : float, default=1e-6
-        Stop when replacing the approximation of a row's likelihood by the likelihood itself changes
-        no mean (in standard deviations) and no variance (relative to it) by more than this.
+        Stop when a row's likelihood in place of its approximation would change no mean (in standard
+        deviations) and no variance (relative to it) by more than this.
     max_iter : int, default=1000
         Maximum number of iterations of expectation propagation.
     {missing_label}
@@ -112,11 +111,10 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
 
     Notes
     -----
-    With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
-    memory. Active rows are those with the largest variance given each other, preferably labeled
-    ones. The authors use the likelihoods of active rows only, in one pass; here all rows are used,
-    until convergence. With more than 1,000 rows (or `max_active`), kernel and active rows are
-    chosen from a random sample of this size.
+    With m active rows, an iteration over n rows takes O(n m²) operations and O(n m) memory. The
+    authors use the likelihoods of active rows only, in one pass; here all rows are used, until
+    convergence. With more than 1,000 rows (or `max_active`), kernel and active rows are chosen from
+    a random sample of this size.
 
     References
     ----------

@@ -36,8 +36,7 @@ class LearningClassifier(DelegatingClassifier):
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed to the classifier, which has to accept it, whether or not it
-            requests it as metadata.
+            Not negative. Passed to the classifier, which has to accept it.
 
         Returns
         -------
@@ -54,10 +53,7 @@ class LearningClassifier(DelegatingClassifier):
 
 @documented_like(LeastSquaresClassifier)
 class SupervisedClassifier(LearningClassifier):
-    """Any classifier, fitted to the labeled rows only.
-
-    It takes the same X and y as the semi-supervised classifiers, with the same markers of unlabeled
-    rows.
+    """Any classifier, fitted to the labeled rows only, with the same X and y as all others.
 
     Parameters
     ----------
@@ -104,8 +100,7 @@ class SupervisedClassifier(LearningClassifier):
 class OracleClassifier(SupervisedClassifier):
     """Any classifier, fitted to all rows with their true labels: the oracle of an experiment.
 
-    For experiments in which labels were hidden: y is `HiddenLabels`, whose true labels only an
-    oracle sees.
+    Where labels were hidden, y is `HiddenLabels`, whose true labels only an oracle sees.
 
     Parameters
     ----------
@@ -149,9 +144,8 @@ class OracleClassifier(SupervisedClassifier):
 class HiddenLabels:
     """Labels with markers where they are hidden, together with the true labels.
 
-    As an array, these are the labels with the markers, which is all that other classifiers see;
-    `OracleClassifier` uses the true labels. Indexing, as by scikit-learn's splitters and searches,
-    keeps both.
+    As an array, these are the labels with the markers, which is all that classifiers other than
+    `OracleClassifier` see. Indexing, as by scikit-learn's splitters and searches, keeps both.
 
     Parameters
     ----------
@@ -159,10 +153,6 @@ class HiddenLabels:
         Labels, with a marker where they are hidden; see `neverworse.model_selection.mask_labels`.
     y_true : array-like of shape (n_rows,)
         All labels.
-
-    Attributes
-    ----------
-    y, y_true : arrays of shape (n_rows,)
 
     Examples
     --------
@@ -180,7 +170,6 @@ class HiddenLabels:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``(n_rows,)``."""
         return self.y.shape
 
     def __len__(self) -> int:

@@ -68,13 +68,11 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
               \mathcal N(x_j; \mu_k, \Sigma) \right) - \frac{\alpha}{2} N \operatorname{tr}
               \Sigma^{-1} .
 
-    The supervised parameters :math:`\theta_{\text{sup}}` would give zero, so the result is at least
-    zero: for *every* labeling of the unlabeled rows, the parameters found are at least as likely
-    on all training rows as the supervised ones. The attribute `certificate_` says by how much, for
-    these rows. It is a statement about likelihood: predictions can become worse.
-
-    For given soft labels the best θ is that of linear discriminant analysis with these labels, and
-    its improvement a convex function of q, whose minimum is found by projected gradients.
+    The supervised :math:`\theta_{\text{sup}}` would give zero: for *every* labeling, the parameters
+    found are at least as likely on all training rows as these. The attribute `certificate_` says by
+    how much. It is a statement about likelihood: predictions can become worse. The improvement of
+    the best θ for soft labels q is a convex function of q, whose minimum is found by projected
+    gradients; `soft_labels_` are the most pessimistic ones.
 
     Parameters
     ----------
@@ -87,9 +85,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Attributes
     ----------
-    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
-    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
-        The most pessimistic labels, as the share of the second of two classes, or of every class.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_, soft_labels_}
     certificate_ : LikelihoodCertificate
         What is proved about these parameters, compared with the supervised ones.
     {n_iter_, converged_, n_features_in_, feature_names_in_}

@@ -95,7 +95,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     the classes, and the parameters by those of maximum likelihood for these soft labels.
 
     Nothing is guaranteed: where the classes are not Gaussian, the classifier can become much worse
-    than the supervised one. A smaller `sample_weight` of unlabeled rows limits their influence.
+    than the supervised one.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
-        Probabilities of the second of two classes, or of every class, for the unlabeled rows.
+        Soft labels of unlabeled rows: the share of the second of two classes, or of every class.
     log_likelihood_, log_likelihoods_ : float, array of shape (n_iter_ + 1,)
         The objective at the end, and at the start and after every step; it never decreases.
     n_iter_ : int
@@ -191,9 +191,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Attributes
     ----------
-    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
-    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
-        The soft labels q, as the share of the second of two classes, or of every class.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_, soft_labels_}
     log_likelihood_ : float
         The objective. At most that of the supervised classifier, which has no constraints.
     {n_iter_, converged_, n_features_in_, feature_names_in_}
@@ -227,17 +225,12 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
 
 
 def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> tuple[float, Matrix]:
-    r"""Return the penalised negative log-likelihood of the labeled rows, and its derivative.
+    """Return the penalised negative log-likelihood of the labeled rows, and its derivative.
 
-    With the weights :math:`l_k` and means :math:`m_k` of the labeled rows of each class, their
-    scatter :math:`W_l` within the classes and :math:`n_l = \sum_k l_k`, it is
-
-    .. math:: \tfrac{n_l}2 \log \det (2 \pi \Sigma) + \tfrac12 \operatorname{tr} \Sigma^{-1} C
-              - \sum_k l_k \log \pi_k , \qquad
-              C = W_l + n_l \alpha I + \sum_k l_k (m_k - \mu_k)(m_k - \mu_k)' ,
-
-    at the parameters of maximum likelihood for the class sums, by which the derivative is taken.
-    `supervised` are those for the labeled rows.
+    With l_k labeled rows of each class with means m_k, n in all, and their scatter W within the
+    classes, it is ½ n log det(2πΣ) + ½ tr Σ⁻¹C - Σ l_k log π_k, where C = W + n α I +
+    Σ l_k (m_k - μ_k)(m_k - μ_k)', at the parameters of maximum likelihood for the class sums, by
+    which the derivative is taken. `supervised` are those for the labeled rows.
     """
     counts, total = sample.known[:, 0], sample.labeled_weight
     model = sample.most_likely(sums)

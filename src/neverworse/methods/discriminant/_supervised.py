@@ -231,10 +231,9 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     .. math:: x \mapsto A (x - m_l) + m , \qquad A = (T T_l^{-1})^{1/2} ,
 
-    so that they satisfy it for all rows, because :math:`A T_l A' = T`; predictions do not depend on
-    the units of the columns. Both T and :math:`T_l` include the penalty α. Nothing is guaranteed:
-    unlabeled rows from another distribution, or with other shares of classes, move the boundary in
-    a wrong direction.
+    so that they satisfy it for all rows, because :math:`A T_l A' = T`. Both T and :math:`T_l`
+    include the penalty α. Nothing is guaranteed: unlabeled rows from another distribution, or with
+    other shares of classes, move the boundary in a wrong direction.
 
     Parameters
     ----------

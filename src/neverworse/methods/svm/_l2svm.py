@@ -113,9 +113,8 @@ class L2SVMClassifier(SVMClassifier):
     than two classes are solved one against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
-    and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin, with
-    their Gram matrix, or by conjugate gradients where there are many columns. There is no
-    `predict_proba`: fit scikit-learn's `CalibratedClassifierCV` to the labeled rows instead.
+    and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin. There is
+    no `predict_proba`: fit scikit-learn's `CalibratedClassifierCV` to the labeled rows instead.
 
     Parameters
     ----------

@@ -59,9 +59,6 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
       temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
       switched as above at the full weight.
 
-    There is no `predict_proba`. For calibrated probabilities, wrap the fitted classifier in
-    scikit-learn's `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows.
-
     Parameters
     ----------
     alpha : float, default=0.1
