@@ -106,9 +106,7 @@ def check_two_classes(classes: AnyArray) -> None:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
             f"labels of {len(classes)} classes ({shown_classes(classes)}). Fit one classifier for "
-            "each class, against the rest and with the same marker of unlabeled rows, and predict "
-            "the class with the largest decision_function; or use L2SVMClassifier or "
-            "ProjectedLeastSquaresClassifier, which support several classes."
+            "each class against the rest, or use ProjectedLeastSquaresClassifier."
         )
 
 

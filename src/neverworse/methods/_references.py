@@ -126,17 +126,13 @@ class OracleClassifier(SupervisedClassifier):
     def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
         unlabeled = find_unlabeled(y, self.missing_label)
         if unlabeled.any():
-            if not isinstance(y, HiddenLabels):
-                raise ValueError(
-                    f"y has {np.count_nonzero(unlabeled)} unlabeled rows, whose true labels an "
-                    "oracle needs: pass HiddenLabels(y, y_true) as y."
-                )
-            y = np.where(unlabeled, y.y_true.astype(object), y.y)
+            if isinstance(y, HiddenLabels):
+                y = np.where(unlabeled, y.y_true.astype(object), y.y)
             n_missing = np.count_nonzero(find_unlabeled(y, self.missing_label))
             if n_missing:
                 raise ValueError(
-                    f"y_true has no label for {n_missing} of the rows that are unlabeled in y. "
-                    "Leave these rows out: an oracle knows all labels."
+                    f"{n_missing} rows have no true label, which an oracle needs: pass "
+                    "HiddenLabels(y, y_true) as y, or leave these rows out."
                 )
         return LabeledRows.split(X, y, self.missing_label, weights)
 
@@ -182,8 +178,7 @@ class HiddenLabels:
         return HiddenLabels(y, self.y_true[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        array = np.asarray(self.y, dtype=dtype)
-        return array.copy() if copy is not False and array is self.y else array
+        return np.array(self.y, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"HiddenLabels({self.y!r})"

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg, special
+from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Mask, Matrix, Vector
@@ -240,10 +240,6 @@ class Sample:
         """Return linear functions of the rows, measured from the centre."""
         weights = uncentred(linear, self.centre)
         return self.rows.scores(weights.coef, weights.intercept)
-
-    def posteriors(self, model: GaussianClasses) -> Matrix:
-        """Return the probabilities of the classes, of shape (n_classes, n_rows)."""
-        return special.softmax(self.scores(model.linear), axis=0)
 
     def scores_and_sums(
         self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]

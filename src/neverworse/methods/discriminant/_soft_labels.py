@@ -268,16 +268,6 @@ class Point:
     slopes: Matrix
 
 
-@dataclass(frozen=True)
-class Step:
-    """A projected gradient step."""
-
-    labels: Matrix  # (n_classes, n_rows): after the step
-    change: Matrix  # of the class sums
-    square: float  # weighted sum of squared changes of the labels
-    gap: float  # where the step starts
-
-
 class SoftLabelDescent:
     """Minimises a smooth function of the class sums, from the supervised probabilities on.
 
@@ -293,14 +283,14 @@ class SoftLabelDescent:
     ) -> None:
         self._objective, self._sample = objective, sample
         self._enough, self._budget = enough, budget
-        self._n_unlabeled = int(np.count_nonzero(sample.free))
         self._gap = self._smallest_gap = self._value = math.inf
         self._idle = 0
         self._rounding = VALUE_ROUNDING * sample.total
 
     def run(self, supervised: GaussianClasses) -> tuple[Point, float]:
         """Return the point where the descent ends, and its gap."""
-        sample, labels = self._sample, self._sample.posteriors(supervised)
+        sample = self._sample
+        labels = special.softmax(sample.scores(supervised.linear), axis=0)
         start = self._point(labels, sample.all_sums(labels))
         # Such that the label that changes most changes by about one.
         t = sample.scores(start.slopes)[:, sample.free > 0.0]
@@ -314,7 +304,8 @@ class SoftLabelDescent:
             worse=lambda new, here: new.value > here.value + self._rounding,
             stop=self._stop,
         )
-        return end, self._gradient_step(end).gap
+        self._projected(end)
+        return end, self._gap
 
     def _point(self, labels: Matrix, sums: Matrix) -> Point:
         return Point(labels, sums, *self._objective(sums))
@@ -329,22 +320,22 @@ class SoftLabelDescent:
 
     def _step(self, ahead: Point) -> Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
-        step = self._gradient_step(ahead)
-        self._gap = step.gap
-        self._budget.report("soft labels", self._n_unlabeled, step.gap, abs(ahead.value))
-        if self._enough(step.gap, ahead.value) or not self._budget.spend():
+        labels, change, square = self._projected(ahead)
+        n_unlabeled = int(np.count_nonzero(self._sample.free))
+        self._budget.report("soft labels", n_unlabeled, self._gap, abs(ahead.value))
+        if self._enough(self._gap, ahead.value) or not self._budget.spend():
             return None
         while True:
-            new = self._point(step.labels, ahead.sums + step.change)
-            turned = float(np.vdot(new.slopes - ahead.slopes, step.change))
-            met = turned / step.square if step.square > 0.0 else 0.0
+            new = self._point(labels, ahead.sums + change)
+            turned = float(np.vdot(new.slopes - ahead.slopes, change))
+            met = turned / square if square > 0.0 else 0.0
             # By the values, or by the derivatives where values are too close to be compared.
-            along = float(np.vdot(ahead.slopes, step.change))
-            bound = ahead.value + along + 0.5 * self._curvature * step.square
+            bound = ahead.value + float(np.vdot(ahead.slopes, change))
+            bound += 0.5 * self._curvature * square
             if new.value <= bound or self._curvature >= min(self._max_curvature, met):
                 break
             self._curvature *= CURVATURE_GROWTH
-            step = self._gradient_step(ahead)
+            labels, change, square = self._projected(ahead)
         met = max(MAX_CURVATURE_DROP * self._curvature, met)
         self._curvature = min(CURVATURE_DECAY * self._curvature, met)
         return new
@@ -359,8 +350,11 @@ class SoftLabelDescent:
         except SingularCovarianceError:
             return here
 
-    def _gradient_step(self, start: Point) -> Step:
-        """Make a step from a point, in one pass over the rows."""
+    def _projected(self, start: Point) -> tuple[Matrix, Matrix, float]:
+        """Make a projected gradient step, in one pass over the rows; store the gap at its start.
+
+        Returns the labels, the change of the class sums, and the weighted square of that of labels.
+        """
         free, simplex, q = self._sample.free, Simplex(), start.labels
         gaps, squares, labels = np.empty(len(free)), np.empty(len(free)), np.empty_like(q)
 
@@ -372,4 +366,5 @@ class SoftLabelDescent:
             return free[rows] * move
 
         _, change = self._sample.scores_and_sums(start.slopes, weigh)
-        return Step(labels, change, float(free @ squares), float(free @ gaps))
+        self._gap = float(free @ gaps)
+        return labels, change, float(free @ squares)
