@@ -171,8 +171,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 class Contrast:
     """Extremes of the loss of a model less that of a baseline, over all labelings.
 
-    The loss, the penalised negative log-likelihood of all rows, is linear in every soft label, so
-    that extremes of differences are sums of the largest or the smallest term of each row.
+    The loss is linear in every soft label: extremes are sums of extreme terms of the rows.
     """
 
     worst: float  # largest and smallest difference, as computed

@@ -169,14 +169,10 @@ def mean_diagonal(matrix: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Family:
-    r"""Which Gaussian classes are fitted, by which penalised log-likelihood.
+    """Which Gaussian classes are fitted, by which penalised log-likelihood.
 
-    For classes of weights :math:`n_k`, their total N, and the scatter W within classes, it is
-
-    .. math:: \sum_k n_k \log \pi_k - \tfrac N2 \log \det (2 \pi \Sigma)
-              - \tfrac12 \operatorname{tr} \Sigma^{-1} (W + N \alpha I) ,
-
-    largest for Σ = W/N + αI (or the mean of its diagonal, if Σ is spherical).
+    With the total weight N and the scatter W within classes, it is largest for Σ = W/N + αI (or the
+    mean of its diagonal, if Σ is spherical).
     """
 
     spherical: bool  # whether Σ is a multiple of the identity

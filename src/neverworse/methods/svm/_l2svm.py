@@ -189,13 +189,9 @@ def with_weight(rows: Rows, used: Indices) -> Rows:
 
 @dataclass(frozen=True)
 class PartlyLabeled:
-    r"""The objective of the weights, for given soft labels p of the unlabeled rows.
+    """The objective of the weights, for given soft labels p of the unlabeled rows.
 
-    .. math::
-
-        \frac{\alpha}{2} \lVert w \rVert^2 + \sum_i c_i \ell(y_i f_i)
-        + v \sum_j c_j \left( p_j \ell(f_j) + (1 - p_j) \ell(-f_j) \right),
-        \qquad \ell(t) = \tfrac12 \max(0, 1 - t)^2
+    A row with the weight c has the loss v c (p ℓ(f) + (1 - p) ℓ(-f)), with ℓ(t) = ½ max(0, 1 - t)².
     """
 
     labeled: Objective  # of the labeled rows: all others have no weight

@@ -155,10 +155,9 @@ def sample_separators(
     n_samples: int,
     random: np.random.RandomState,
 ) -> tuple[AnyArray, Vector]:
-    """Find local minima of the transductive objective, with shares of positive rows in a range.
+    """Return which rows are positive at local minima with shares in a range, and the objectives.
 
-    The first one starts with the labels of the supervised SVM, all others with random ones. Returns
-    which unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
+    The first one starts with the labels of the supervised SVM, all others with random ones.
     """
     labels, objectives = [], []
     scores = problem.scores(problem.start)
@@ -188,10 +187,7 @@ def _local_minimum(
 
 
 def _gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
-    """Return what each label gains over the supervised one if a separator is right.
-
-    1 where the label is right and the supervised one is wrong, and -risk the other way round.
-    """
+    """Return 1 where only the label is right, if a separator is, and -risk the other way round."""
     differs = supervised != separators
     return np.where(labels == separators, differs, np.where(differs, 0.0, -risk))
 
@@ -209,8 +205,7 @@ def safest_labels(
     """Return the labels whose smallest improvement over all separators is the largest.
 
     A linear program for the share of positive rows in each group of rows that all separators label
-    alike; rounding changes at most one row in as many groups as there are separators. In a group,
-    the rows with the largest `order` are positive.
+    alike. In a group, the rows with the largest `order` are positive.
     """
     patterns = np.vstack([supervised, separators])
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)

@@ -186,10 +186,9 @@ def label_like_svmlin(scores: Vector, share: float) -> Mask:
 
 
 def share_probabilities(costs: Vector, share: float, temperature: float) -> Vector:
-    r"""Return the probabilities p of being positive that balance cost and entropy.
+    """Return the p with the mean `share` that minimise p·c less the temperature times the entropy.
 
-    They minimise :math:`\sum_j p_j c_j + T \sum_j p_j \log p_j + (1 - p_j) \log(1 - p_j)` among
-    those with the mean `share`. The cost c is that of a positive label less that of a negative one.
+    The cost c is that of a positive label less that of a negative one.
     """
     if share <= 0.0 or share >= 1.0:
         return np.full(len(costs), float(share >= 1.0))
@@ -255,12 +254,10 @@ class Search:
         return up[:n], down[:n]
 
     def anneal(self, weight: float, share: float, per_row: float) -> None:
-        r"""Lower the temperature T, minimising at each the objective less the entropy of labels.
+        """Lower the temperature, minimising at each the objective less the entropy of soft labels.
 
-        .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
-
-        Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the
-        entropy a sum or a mean over rows, like the loss. The hard labels stay as they are.
+        Weights and soft labels are minimised over in turns. The factor `per_row` makes the entropy
+        a sum or a mean over rows, like the loss. The hard labels stay as they are.
         """
         problem, temperature = self.problem, FIRST_TEMPERATURE * weight
         soft = np.full(len(problem.unlabeled), share)
