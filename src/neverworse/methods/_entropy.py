@@ -91,15 +91,14 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
     >>> from neverworse.methods import EntropyRegularizedLogisticRegression
-    >>> rng = np.random.default_rng(0)
-    >>> truth = np.arange(400) % 2
-    >>> X = rng.normal(size=(400, 2)) + [4, 0] * truth[:, None]
-    >>> y = np.where(np.arange(400) < 8, truth, -1)
+    >>> from neverworse.model_selection import mask_labels
+    >>> X, truth = make_blobs(500, 4, centers=2, cluster_std=6.0, random_state=1)
+    >>> y = mask_labels(truth, n_labeled=8, random_state=0)
     >>> clf = EntropyRegularizedLogisticRegression().fit(X, y)
-    >>> print(f"{clf.score(X, truth):.3f} instead of {clf.supervised_.score(X, truth):.3f}")
-    0.983 instead of 0.960
+    >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
+    0.838 becomes 0.862
     """
 
     # With many columns, there is no Gram matrix to show NaN.

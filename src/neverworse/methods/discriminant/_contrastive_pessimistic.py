@@ -96,15 +96,14 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
     >>> from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 500)
-    >>> X = rng.normal(size=(500, 5)) + y[:, None]
-    >>> y[20:] = -1
+    >>> from neverworse.model_selection import mask_labels
+    >>> X, truth = make_blobs(500, 4, centers=2, cluster_std=6.0, random_state=1)
+    >>> y = mask_labels(truth, n_labeled=8, random_state=0)
     >>> clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, y)
     >>> round(clf.certificate_.guaranteed_improvement)
-    1071
+    3592
     """
 
     def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
