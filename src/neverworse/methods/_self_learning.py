@@ -85,11 +85,9 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
     n_iter_ : int
         Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
-        Why it ended: `estimator_` predicts `labels_`; earlier labels came back, and would repeat
-        forever; after `max_iter` retrainings; or on request of a callback.
+        Why it ended; "converged": `estimator_` predicts `labels_`; "cycle": earlier ones came back.
     cycle_length_ : int or None
-        Number of labelings that would repeat: 1 if the labels have converged, at least 2 in a
-        cycle, None if that is not known.
+        Number of labelings that would repeat: 1 if they have converged, None if not known.
     {n_features_in_, feature_names_in_}
 
     Notes

@@ -176,9 +176,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
               \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
               - \frac{\alpha}{2} \sum_{i \text{ labeled}} s_i \operatorname{tr} \Sigma(q)^{-1} .
 
-    The constraints of `MomentConstrainedDiscriminantAnalysis` are implied. The objective is not
-    concave; projected gradients, from the supervised probabilities on, lead to a point that
-    satisfies the Karush-Kuhn-Tucker conditions. Nothing is guaranteed.
+    The objective is not concave; projected gradients, from the supervised probabilities on, lead to
+    a point that satisfies the Karush-Kuhn-Tucker conditions. Nothing is guaranteed.
 
     Parameters
     ----------

@@ -37,15 +37,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     where the gain is the share of unlabeled rows that y has right and the supervised SVM has
     wrong, and the loss the share that it has wrong and the supervised SVM has right.
 
-    1. Many local minima of the objective of `TransductiveSVMClassifier` are found, from the labels
-       of the supervised SVM and from random ones, by training and labeling in turns.
-    2. They are grouped into clusters, and the one with the smallest objective of each is kept.
-    3. The labels are found by linear programming, and rounded. Where they gain nothing in the
-       worst case, the supervised labels are kept.
-
-    Predictions are those of an SVM trained on all rows with these labels, or of the supervised SVM
-    where its labels are kept. The choice is safe if one of the separators is right. If none is, the
-    classifier may be worse than its supervised counterpart.
+    Separators are local minima of the objective of `TransductiveSVMClassifier`, from the labels of
+    the supervised SVM and from random ones; they are clustered, and the best of each cluster kept.
+    The labels are found by linear programming, and an SVM is trained with them; if they gain
+    nothing in the worst case, the supervised SVM is kept. The choice is safe if one of the
+    separators is right. If none is, it may be worse than the supervised counterpart.
 
     Parameters
     ----------

@@ -43,21 +43,18 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
         + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
 
-    with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S is
-    the sum of the weights s of the labeled and :math:`S_u` that of the unlabeled rows with
-    ``scaling="mean"``; both are 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
-    ``penalise_intercept=True``.
-
-    The classes are assumed to be clusters. If they are not, the classifier may be much worse than
-    its supervised counterpart. There are many local minima; one of them is found by
+    with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S and
+    :math:`S_u` are the sums of the weights s of the labeled and of the unlabeled rows with
+    ``scaling="mean"``, and 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
+    ``penalise_intercept=True``. If the classes are not clusters, the classifier may be much worse
+    than its supervised counterpart. One of many local minima is found by
 
     - "switching", as in SVMlin: the supervised SVM labels the unlabeled rows. Then their weight v
       grows from 1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive
       and a negative row within the margin exchange labels, as long as this lowers the loss.
     - "annealing": labels are probabilities :math:`p_j`, and :math:`\frac{T}{2 n_u} \sum_j H(p_j)`
-      is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. The
-      temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
-      switched as above at the full weight.
+      is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. T
+      falls from 10 v by factors of 1.5, until the labels are hard; these are switched as above.
 
     Parameters
     ----------
@@ -70,8 +67,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         Maximum number of Newton steps, in total.
     {missing_label, verbose}
     unlabeled_weight : float, default=1.0
-        The weight v. With ``scaling="mean"`` and 1.0, the unlabeled rows count as much as the
-        labeled ones, however many there are.
+        The weight v. With 1.0 and means, they count as much as the labeled rows together.
     positive_fraction : float or None, default=None
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
         None: the share among the labeled rows.
@@ -92,8 +88,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     objective_ : float
         The local minimum.
     history_ : array of shape (n_trainings, 2)
-        The weight of the unlabeled rows (or the temperature) and the objective after each training
-        with it. Where the first is the same, the second never increases.
+        Weight v (or temperature) and objective after each training; the latter never increases
+        while the former stays.
     n_switches_ : int
         Pairs of rows that exchanged their labels.
     supervised_ : L2SVMClassifier
