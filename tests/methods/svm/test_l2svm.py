@@ -322,11 +322,13 @@ def test_gram_matrix_of_some_rows(container, fit_intercept, n):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_steps_are_exact_where_rows_enter_and_leave_the_margin(fit_intercept):
+def test_steps_are_exact_where_the_last_factor_is_corrected(monkeypatch, fit_intercept):
     X = make(n=300, d=120)[0]
     clf = L2SVMClassifier(0.1, fit_intercept=fit_intercept)
     design, system = clf._prepare(as_rows(X), np.ones(300))
-    E, rng = design.take(np.arange(300)), np.random.default_rng(0)
+    E, rng, factored = design.take(np.arange(300)), np.random.default_rng(0), []
+    factor = _newton._Factor
+    monkeypatch.setattr(_newton, "_Factor", lambda *given: factored.append(1) or factor(*given))
     curvature = np.ones(300)
     for n_changed in (0, 2, 3, 100, 3, 0):
         curvature = curvature.copy()
@@ -335,6 +337,7 @@ def test_steps_are_exact_where_rows_enter_and_leave_the_margin(fit_intercept):
         step = system.step(_newton.LocalModel(design, gradient, None, curvature, gradient))
         expected = np.linalg.solve((E.T * curvature) @ E + np.diag(design.penalty), -gradient)
         np.testing.assert_allclose(step, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
+    assert len(factored) == 2
     # Nothing is left of the curvature: a correction would be wrong, and is not used.
     gradient = np.append(np.ones(120), np.zeros(int(fit_intercept)))
     some = np.flatnonzero(curvature)[:5]

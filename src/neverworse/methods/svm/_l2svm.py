@@ -40,9 +40,9 @@ from neverworse.methods.svm._newton import (
 from neverworse.projection import Labels, Observer, Weights, moments
 from neverworse.rows import Rows, SparseRows
 
-# With more columns than this, of dense and of sparse rows, Newton steps by conjugate gradients are
-# faster than with the Gram matrix.
-MAX_COLUMNS, MAX_SPARSE_COLUMNS = 2000, 300
+# With more columns than this, Newton steps by conjugate gradients are faster than with the Gram
+# matrix: for dense rows, for dense rows fewer than their columns, and for sparse rows.
+MAX_COLUMNS, MAX_WIDE_COLUMNS, MAX_SPARSE_COLUMNS = 3000, 1000, 300
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -67,7 +67,8 @@ class SVMClassifier(LinearClassifier):
         penalty = np.full(rows.n_columns + self.fit_intercept, float(self.alpha))
         if centred:
             penalty[-1] = 0.0
-        most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else MAX_COLUMNS
+        most = MAX_COLUMNS if rows.n_rows >= rows.n_columns else MAX_WIDE_COLUMNS
+        most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else most
         full = moments(rows, weights, centred) if rows.n_columns <= most else None
         sums = full or wide_moments(rows, weights, centred)
         design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty)

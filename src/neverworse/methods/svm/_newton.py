@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
-from sklearn.utils import gen_even_slices
 
 from neverworse._budget import Budget
 from neverworse._iterations import conjugate_gradients
@@ -16,12 +15,15 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection import EPS, Weights
 from neverworse.rows import N_PARTS, Rows, SparseRows, map_in_threads, single_threaded_blas
 
-MAX_CHANGED_SHARE = 0.5  # of the active rows, up to which the Gram matrix is updated
+# The Gram matrix is updated if fewer rows than this share of the active ones have changed. A step
+# is solved with the last factor if these are at most this share of the columns, up to this error.
+MAX_CHANGED_SHARE, MAX_CORRECTED_SHARE, MAX_ERROR = 0.5, 0.06, 1e-8
 # Below this reciprocal condition number (columns of equal length), rows are factored instead of
 # their Gram matrix, unless they have more numbers than this.
 MIN_RCOND, MAX_QR_SIZE = 1e-10, 2**22
 MAX_ACTIVE_SHARE = 0.7  # up to which a sparse matrix is reduced to the active rows
-ACCURACY = 1e-4  # relative residual of conjugate gradients
+# Relative residual of conjugate gradients, for the first few steps and for all others.
+FIRST_ACCURACY, ACCURACY, N_FIRST = 0.03, 1e-4, 3
 # Where rounding errors end the descent, it has converged if so little was left to gain.
 NEGLIGIBLE_GAIN = 1e-8
 MAX_IDLE_STEPS = 30  # in a row that lower the objective by less than a rounding error
@@ -55,13 +57,17 @@ class Design:
         """Return the weighted sum of xx' over some of the centred rows."""
         root = np.sqrt(weights)
 
-        def part(piece: slice) -> Matrix:
-            block = self.take(indices[piece]) * root[piece, None]
-            return block.T @ block
+        def part(blocks: list[slice]) -> Matrix:
+            total = np.zeros((len(self.penalty), len(self.penalty)))
+            for these in blocks:
+                block = self.take(indices[these]) * root[these, None]
+                total += block.T @ block
+            return total
 
-        n = max(len(indices), 1)
-        n_parts = min(N_PARTS, 1 + n // self.rows.block_rows)  # a matrix for each
-        parts = map_in_threads(part, list(gen_even_slices(n, n_parts)))
+        size = self.rows.block_rows
+        blocks = [slice(lo, lo + size) for lo in range(0, max(len(indices), 1), size)]
+        n_parts = min(N_PARTS, len(blocks))  # a matrix for each; there may be many blocks
+        parts = map_in_threads(part, [blocks[k::n_parts] for k in range(n_parts)])
         return sum(parts[1:], parts[0])
 
     def take(self, indices: Indices) -> Matrix:
@@ -221,21 +227,43 @@ def minimise(
 
 
 class GramSystem:
-    """Solves for Newton steps with the Gram matrix of the rows with curvature.
+    """Solves for Newton steps with the Gram matrix of the rows with curvature, and its factor.
 
-    Few rows enter or leave the margin in a step: the matrix is updated for these.
+    Few rows enter or leave the margin in a step. As long as these are much fewer than the columns,
+    the solution is corrected for them; beyond, the matrix is updated and factored again.
     """
 
     def __init__(self, gram: Matrix, curvature: Vector) -> None:
         self._gram, self._curvature = gram, curvature
+        self._factor: tuple[Vector, _Factor] | None = None  # of this penalty
 
     def step(self, model: LocalModel) -> Vector:
-        self._update(model)
         penalty = model.design.penalty
+        if self._factor is not None and np.array_equal(penalty, self._factor[0]):
+            step = self._corrected(model, self._factor[1])
+            if step is not None:
+                return step
+        self._update(model)
         factor = _Factor(self._gram + np.diag(penalty), penalty)
+        self._factor = penalty, factor
         if factor.is_accurate or len(model.active) * len(penalty) > MAX_QR_SIZE:
             return factor.solve(-model.gradient)
         return _orthogonal_step(model, factor.scale)
+
+    def _corrected(self, model: LocalModel, factor: _Factor) -> Vector | None:
+        """Solve with the factor of another set of rows, by Woodbury's formula, if that is exact."""
+        difference = model.curvature - self._curvature
+        changed, gradient = np.flatnonzero(difference), model.gradient
+        if not factor.is_accurate or len(changed) > MAX_CORRECTED_SHARE * len(gradient):
+            return None
+        weights, rows = difference[changed], model.design.take(changed)
+        solved, step = factor.solve(rows.T), factor.solve(-gradient)
+        inner = np.diag(1.0 / weights) + rows @ solved
+        step -= solved @ linalg.lstsq(inner, rows @ step, check_finite=False)[0]
+        residual = self._gram @ step + rows.T @ (weights * (rows @ step))
+        residual += model.design.penalty * step + gradient
+        error = np.linalg.norm(factor.scale * residual)
+        return step if error <= MAX_ERROR * np.linalg.norm(factor.scale * gradient) else None
 
     def _update(self, model: LocalModel) -> None:
         difference = model.curvature - self._curvature
@@ -269,8 +297,8 @@ class _Factor:
         self.is_accurate = rcond > MIN_RCOND
 
     def solve(self, right: Vector) -> Vector:
-        solution, _ = lapack.dpotrs(self._triangle, self.scale * right, lower=0)
-        return self.scale * solution
+        solution, _ = lapack.dpotrs(self._triangle, (self.scale * right.T).T, lower=0)
+        return (self.scale * solution.T).T
 
 
 def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
@@ -287,7 +315,12 @@ def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
 class ConjugateSystem:
     """The same by conjugate gradients, preconditioned with the diagonal: no matrix is formed."""
 
+    def __init__(self) -> None:
+        self._n_steps = 0
+
     def step(self, model: LocalModel) -> Vector:
+        self._n_steps += 1
+        accuracy = FIRST_ACCURACY if self._n_steps <= N_FIRST else ACCURACY
         design, curvature = model.design, model.curvature
         most = MAX_ACTIVE_SHARE * design.rows.n_rows
         if isinstance(design.rows, SparseRows) and len(model.active) <= most:
@@ -310,7 +343,7 @@ class ConjugateSystem:
         def square(residual: Vector) -> float:
             return float(residual @ (residual / diagonal))
 
-        smallest = ACCURACY**2 * square(model.gradient)
+        smallest = accuracy**2 * square(model.gradient)
         return conjugate_gradients(
             product,
             -model.gradient,

@@ -278,7 +278,9 @@ class Search:
 def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
     """Return where the largest allowed values are, the largest first."""
     where = np.flatnonzero(allowed)
-    return where[np.argsort(-values[where], kind="stable")][:most]
+    if len(where) > most:
+        where = where[np.argpartition(-values[where], most)[:most]]
+    return where[np.argsort(-values[where], kind="stable")]
 
 
 def _entropy(p: Vector) -> Vector:
