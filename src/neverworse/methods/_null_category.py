@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import optimize
-from scipy.spatial.distance import pdist
+from scipy import special
 from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._budget import Budget
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
@@ -34,22 +33,10 @@ from neverworse.methods._base import (
     dask_tokenize,
     warn_not_converged,
 )
-from neverworse.methods._null_category_inference import (
-    BATCH,
-    ActiveRows,
-    Evidence,
-    Posterior,
-    evidence,
-    log_odds,
-    propagate,
-    sample_rows,
-)
+from neverworse.methods._null_category_inference import BATCH, Data, Evidence, Process, fit_process
 
-SAMPLE = 1000  # rows that kernel and active rows are chosen from, unless `max_active` is larger
-VARIANCE, BIAS = 10.0, 1.0  # prior variances of the default kernel; the noise has the variance 1
-RANGE = 100.0  # factor by which the length scale of the default kernel may change
-# First step of the search over logarithms of kernel parameters, and where it ends.
-STEP, SMALL_STEP, SMALL_CHANGE = 0.5, 1e-2, 1e-3
+# Below this, u plus its hazard is computed by a continued fraction with this number of terms.
+TAIL, TERMS = -3.0, 60
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -63,9 +50,10 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
               p(0 | f) = 1 - p(+ | f) - p(- | f) ,
 
     with the normal distribution function Φ. No row comes from the null category 0: the likelihood
-    of a labeled row is that of its class, and of an unlabeled row :math:`p(+ | f) + p(- | f)`,
-    which is small where f is close to zero, so the boundary keeps away from unlabeled rows. That
-    helps if few rows lie between the classes, and harms otherwise.
+    of a labeled row is that of its class, and of an unlabeled row
+    :math:`\gamma_+ p(+ | f) + \gamma_- p(- | f)`, where :math:`\gamma_\pm` are the probabilities of
+    rows of a class to be unlabeled. It is small where f is close to zero, so the boundary keeps
+    away from unlabeled rows. That helps if few rows lie between the classes, and harms otherwise.
 
     The posterior of f is approximated by expectation propagation, from that of the labeled rows on.
     Parameters of the kernel are chosen by the approximate marginal likelihood.
@@ -78,6 +66,9 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     width : float, default=1.0
         a, the width of the null category, in units of the standard deviation of the noise. With 0,
         unlabeled rows carry no information.
+    unlabeled_rates : (float, float) or None, default=None
+        The probabilities :math:`\gamma_-, \gamma_+` of a row of the first and of the second class
+        to be unlabeled. None: they are equal.
     optimize : bool, default=True
         Whether to choose parameters of the kernel by the marginal likelihood, within their bounds.
     max_active : int, default=200
@@ -111,10 +102,12 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
 
     Notes
     -----
-    With m active rows, an iteration over n rows takes O(n m²) operations and O(n m) memory. The
-    authors use the likelihoods of active rows only, in one pass; here all rows are used, until
-    convergence. With more than 1,000 rows (or `max_active`), kernel and active rows are chosen from
-    a random sample of this size.
+    With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
+    memory. Active rows are chosen one by one: always the one with the largest variance given those
+    before it, of the labeled rows first. Given the active rows, all others are independent in the
+    prior (a fully independent conditional). The authors use the likelihoods of active rows only,
+    in one pass; here all rows are used, until convergence. With more than 1,000 rows (or
+    `max_active`), kernel and active rows are chosen from a random sample of this size.
 
     References
     ----------
@@ -136,10 +129,12 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     _parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "kernel": [Kernel, None],
+        "unlabeled_rates": [tuple, list, np.ndarray, None],
     }
 
     kernel: Any = field(default=None, kw_only=False)
     width: float = 1.0
+    unlabeled_rates: Any = None
     optimize: bool = True
     max_active: int = 200
     tol: float = 1e-6
@@ -169,26 +164,15 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         try:
             refuse_chunks(self, X)
             X = validate_data(self, X, dtype=np.float64)
-            self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
-            check_two_classes(self.classes_)
+            classes, codes, unlabeled = split_labels(y, self.missing_label)
+            check_two_classes(classes)
             sign = np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
             check_consistent_length(X, sign)
             with observed_fit(self, X, y, {}, self.verbose) as observer:
-                budget = Budget(None, None, observer, "iterations")
-                supervised = clone(self)
-                supervised._fit_signs(X[~unlabeled], sign[~unlabeled], budget)
-                supervised.classes_ = self.classes_
-                copy_input_checks(self, supervised)
-                self._fit_signs(X, sign, budget)
-            self.supervised_ = supervised
+                self._fit_signs(X, sign, classes, Budget(None, None, observer, "iterations"))
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
-        if not self.converged_:
-            warn_not_converged(
-                f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
-                f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width."
-            )
         return self
 
     @explains_conversion
@@ -198,82 +182,46 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         odds = np.empty(len(X))
         for rows in gen_batches(len(X), BATCH):
-            odds[rows] = log_odds(self.width, *self._latent(X[rows]))
+            odds[rows] = self._noise_.log_odds(*self._process_.latent(X[rows]))
         return odds
 
-    def _latent(self, X: Matrix) -> tuple[Vector, Vector]:
-        """Return posterior means and variances of f."""
-        factor, own = self._active_.factor(X)
-        mean, variance = self._posterior_.latent(factor)
-        return mean, variance + own
+    def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, budget: Budget) -> None:
+        rates = None if self.unlabeled_rates is None else np.asarray(self.unlabeled_rates, float)
+        if rates is not None and (rates.shape != (2,) or not ((rates > 0) & (rates < 1)).all()):
+            raise ValueError(
+                f"unlabeled_rates={self.unlabeled_rates!r} has to be two probabilities between 0 "
+                "and 1: of a row of the first and of the second class to be unlabeled."
+            )
+        noise = NullCategoryNoise(float(self.width), rates)
+        data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
+        labeled, optimize = sign != 0.0, bool(self.optimize)
 
-    def _fit_signs(self, X: Matrix, sign: Vector, budget: Budget) -> None:
-        """Choose kernel parameters and active rows, and find the posterior of all rows.
+        def fitted(data: Data) -> Process:
+            rng = check_random_state(self.random_state)
+            return fit_process(self.kernel, data, optimize, rng, budget)
 
-        The sign is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
-        """
-        size = max(SAMPLE, self.max_active)
-        sample = sample_rows(sign != 0.0, size, check_random_state(self.random_state))
-        kernel = default_kernel(X[sample]) if self.kernel is None else clone(self.kernel)
-        if self.optimize and len(kernel.theta):
-            kernel = self._search(kernel, X[sample], sign[sample], budget)
-        self._active_ = ActiveRows.of(kernel, X[sample], sign[sample] != 0.0, self.max_active)
-        self._posterior_ = found = self._propagate(self._active_, X, sign)
-        budget.n_iter = found.n_iter
-        budget.report("expectation propagation", len(X))
-        self.kernel_, self.active_rows_ = kernel, self._active_.rows
+        alone = fitted(data.take(labeled))
+        supervised = clone(self)
+        supervised._set_fit(noise, alone, classes)
+        copy_input_checks(self, supervised)
+        whole = alone if labeled.all() else fitted(data)
+        self._set_fit(noise, whole, classes)
+        self.supervised_ = supervised
+        if not self.converged_:
+            warn_not_converged(
+                f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
+                f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width."
+            )
+
+    def _set_fit(self, noise: NullCategoryNoise, process: Process, classes: AnyArray) -> None:
+        """Set all attributes except `supervised_`."""
+        found = process.approximation
+        self._noise_, self._process_ = noise, process
+        self.kernel_, self.active_rows_ = process.active.kernel, process.active.rows
         self.log_marginal_likelihood_ = found.log_evidence
-        self.residual_, self.converged_ = found.residual, found.residual <= self.tol
+        self.residual_, self.converged_ = found.residual, found.converged
         self.n_iter_ = max(1, found.n_iter)
-
-    def _search(self, kernel: Any, X: Matrix, sign: Vector, budget: Budget) -> Any:
-        """Return the kernel with the largest marginal likelihood of those tried."""
-        seen: list[tuple[float, Any]] = []
-
-        # Expectation propagation has no gradient where a site would have a negative precision.
-        def loss(theta: Vector) -> float:
-            tried = kernel.clone_with_theta(theta)
-            active = ActiveRows.of(tried, X, sign != 0.0, self.max_active)
-            found = self._propagate(active, X, sign)
-            seen.append((found.log_evidence, tried))
-            budget.n_iter = found.n_iter
-            budget.report(f"log marginal likelihood {found.log_evidence:.6g}", len(X))
-            return -found.log_evidence
-
-        def stop(_: Vector) -> None:
-            if budget.exhausted:
-                raise StopIteration
-
-        start, steps = (
-            kernel.theta,
-            np.where(kernel.theta + STEP > kernel.bounds[:, 1], -STEP, STEP),
-        )
-        corners = np.vstack([start, start + np.diag(steps)])
-        optimize.minimize(
-            loss,
-            start,
-            method="Nelder-Mead",
-            bounds=kernel.bounds,
-            callback=stop,
-            options={"initial_simplex": corners, "xatol": SMALL_STEP, "fatol": SMALL_CHANGE},
-        )
-        return max(seen, key=lambda pair: pair[0])[1]
-
-    def _propagate(self, active: ActiveRows, X: Matrix, sign: Vector) -> Posterior:
-        """Find the posterior; there may be several, so start from that of the labeled rows."""
-        factor, own = active.factor(X)
-
-        def found(rows: Any, start: Matrix) -> Posterior:
-            # The variance of e acts as additional noise.
-            def likelihood(mean: Vector, variance: Vector) -> Evidence:
-                return evidence(self.width, sign[rows], mean, variance + own[rows])
-
-            return propagate(factor[:, rows], likelihood, start, self.tol, self.max_iter)
-
-        start, labeled = np.zeros((2, len(X))), np.flatnonzero(sign)
-        if len(labeled) < len(X):
-            start[:, labeled] = found(labeled, start[:, labeled]).sites
-        return found(slice(None), start)
+        self.classes_ = classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -281,10 +229,51 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         return tags
 
 
-def default_kernel(X: Matrix) -> Any:
-    """Return a Gaussian kernel whose length starts at the median distance of different rows."""
-    size = float(np.abs(X).max()) or 1.0  # without it, squares might overflow or vanish
-    distances = pdist(X / size)
-    length = size * float(np.median(distances[distances > 0.0])) if distances.any() else 1.0
-    smooth = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
-    return smooth + ConstantKernel(BIAS, "fixed")
+@dataclass(frozen=True)
+class NullCategoryNoise:
+    """Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`."""
+
+    width: float  # a, the width of the null category
+    rates: Vector | None = None  # the parameter `unlabeled_rates`
+
+    def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
+        """Return the normaliser for latent values distributed as N(mean, variance).
+
+        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
+        """
+        scale = np.sqrt(1.0 + variance)
+        u = self._arguments(mean, scale)
+        log_p = special.log_ndtr(u) + self._log_weights(sign)
+        share = special.expit(log_p - log_p[::-1])
+        # The normal density over the normal distribution function.
+        hazard = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
+        first = share[1] * hazard[1] - share[0] * hazard[0]
+        second = share[0] * share[1] * hazard.sum(axis=0) ** 2
+        second -= np.sum(share * hazard * _excess(u, hazard), axis=0)
+        return Evidence(np.logaddexp(*log_p), first / scale, second / scale**2)
+
+    def log_odds(self, mean: Vector, variance: Vector) -> Vector:
+        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance)."""
+        minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
+        return plus - minus
+
+    def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
+        return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
+
+    def _log_weights(self, sign: Vector) -> Matrix:
+        rates = self.rates
+        labeled = np.zeros(2) if rates is None else np.log1p(-rates)
+        unlabeled = np.zeros(2) if rates is None else np.log(rates)
+        own = np.where(sign == np.array([[-1.0], [1.0]]), labeled[:, None], -np.inf)
+        return np.where(sign == 0.0, unlabeled[:, None], own)
+
+
+def _excess(u: Vector, hazard: Vector) -> Vector:
+    """Return u + hazard, without the cancellation in the far tail."""
+    excess: Vector = u + hazard
+    tail = u < TAIL
+    fraction = x = -u[tail]
+    for k in range(TERMS, 1, -1):
+        fraction = x + k / fraction
+    excess[tail] = 1.0 / fraction
+    return excess

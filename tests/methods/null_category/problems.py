@@ -23,17 +23,21 @@ def fixed(variance=10.0, length=1.5, **options):
     return NullCategoryNoiseModel(kernel, optimize=False, **options)
 
 
-def log_likelihood(f, sign, width):
+def log_likelihood(f, sign, width, rates=None):
     plus, minus = special.log_ndtr(f - width / 2), special.log_ndtr(-f - width / 2)
+    if rates is not None and sign == 0:
+        plus, minus = plus + np.log(rates[1]), minus + np.log(rates[0])
+    elif rates is not None:
+        plus, minus = plus + np.log1p(-rates[1]), minus + np.log1p(-rates[0])
     return {1: plus, -1: minus, 0: np.logaddexp(plus, minus)}[sign]
 
 
-def integrated(sign, width, mean, variance):
+def integrated(sign, width, mean, variance, rates=None):
     """Return log Z, mean and variance by quadrature, wherever the product is not negligible."""
 
     def log_product(f):
         density = -0.5 * (f - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
-        return log_likelihood(f, sign, width) + density
+        return log_likelihood(f, sign, width, rates) + density
 
     reach = 12 * np.sqrt(variance) + abs(mean) + width
     grid = np.linspace(mean - reach, mean + reach, 50_001)

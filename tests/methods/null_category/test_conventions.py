@@ -36,6 +36,7 @@ def test_fit_does_not_change_parameters():
         ("kernel", "rbf"),
         ("width", -1.0),
         ("width", np.inf),
+        ("unlabeled_rates", "half"),
         ("optimize", "yes"),
         ("tol", 0.0),
         ("max_iter", 0),
@@ -48,6 +49,13 @@ def test_parameters_out_of_range(name, value):
     X, y, _ = make()
     with pytest.raises(InvalidParameterError, match=f"'{name}' parameter"):
         NullCategoryNoiseModel(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("rates", [(0.5,), (0.5, 0.5, 0.5), (0.0, 0.5), (0.5, 1.0)])
+def test_rates_out_of_range(rates):
+    X, y, _ = make()
+    with pytest.raises(ValueError, match="two probabilities between 0 and 1"):
+        NullCategoryNoiseModel(unlabeled_rates=rates).fit(X, y)
 
 
 # Data of all kinds

@@ -1,4 +1,4 @@
-"""Expectation propagation: its fixed point, exact answers, active rows, and the kernel."""
+"""Expectation propagation: its fixed point, exact answers, active rows, and the gradient."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,12 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 from neverworse.methods import NullCategoryNoiseModel
+from neverworse.methods._null_category import NullCategoryNoise
 from neverworse.methods._null_category_inference import (
     ActiveRows,
-    evidence,
+    Data,
+    choose_active,
+    likelihood_and_gradient,
     propagate,
     sample_rows,
 )
@@ -22,10 +25,14 @@ from tests.methods.null_category.problems import (
 )
 
 
-def fitted(X, sign, kernel, **options):
-    """A model of labels 1 and -1, and 0 where there is none."""
-    clf = NullCategoryNoiseModel(kernel, optimize=False, missing_label=0, **options)
-    return clf.set_params(tol=1e-10, max_iter=5000).fit(X, sign)
+def data(X, sign, width=1.0, max_active=200, tol=1e-10):
+    likelihood = NullCategoryNoise(width).evidence
+    return Data(X, np.asarray(sign, float), likelihood, max_active, tol, 5000)
+
+
+def process(X, sign, kernel, **options):
+    problem = data(X, sign, **options)
+    return problem.process(problem.active(kernel))
 
 
 def test_fixed_point():
@@ -33,14 +40,14 @@ def test_fixed_point():
     X = rng.normal(size=(12, 2))
     sign = np.r_[1.0, -1.0, 1.0, -1.0, np.zeros(8)]
     kernel = ConstantKernel(10.0) * RBF(1.0)
-    found = fitted(X, sign, kernel)
-    assert found.converged_
-    assert found.residual_ <= 1e-10
-    sites = found._posterior_.sites
+    found = process(X, sign, kernel)
+    assert found.approximation.converged
+    assert found.approximation.residual <= 1e-10
+    sites = found.approximation.sites
     # The same posterior, from the definition.
     K = kernel(X)
     covariance = np.linalg.inv(np.linalg.inv(K + 1e-12 * np.eye(12)) + np.diag(sites[0]))
-    centre, variance = found._latent(X)
+    centre, variance = found.latent(X)
     np.testing.assert_allclose(centre, covariance @ sites[1], atol=1e-7)
     np.testing.assert_allclose(variance, np.diag(covariance), rtol=1e-7)
     n_held = 0
@@ -81,10 +88,10 @@ def test_posterior_of_three_rows(variance, width, third, sign, tol):
     X, signs = np.array([[0.0], [1.0], [third]]), [-1, 1, sign]
     kernel = ConstantKernel(variance) * RBF(0.7)
     log_evidence, mean = exact_posterior(kernel(X), signs, width)
-    found = fitted(X, signs, kernel, width=width)
-    assert found.log_marginal_likelihood_ == pytest.approx(log_evidence, abs=tol)
+    found = process(X, signs, kernel, width=width)
+    assert found.approximation.log_evidence == pytest.approx(log_evidence, abs=tol)
     # Every posterior standard deviation is of the order of one.
-    np.testing.assert_allclose(found._latent(X)[0], mean, atol=2.1 * tol)
+    np.testing.assert_allclose(found.latent(X)[0], mean, atol=2.1 * tol)
 
 
 def test_rows_that_have_nothing_to_do_with_each_other_have_a_known_answer():
@@ -107,12 +114,29 @@ def test_rows_that_have_nothing_to_do_with_each_other_have_a_known_answer():
     np.testing.assert_allclose(clf.decision_function(X[1:2]), np.log(plus / minus), rtol=1e-10)
 
 
+def test_one_row_may_be_more_likely_to_be_unlabeled():
+    """An unlabeled row alone is the mixture of both classes with the weights of the rates."""
+    X = 100.0 * np.arange(3.0)[:, None]
+    v, a, rates = 3.0, 1.0, (0.2, 0.6)
+    clf = fixed(v, 1.0, width=a, unlabeled_rates=rates, tol=1e-12).fit(X, [0, 1, -1])
+    one = special.ndtr(-a / 2 / np.sqrt(1 + v))
+    expected = np.log(0.8 * one) + np.log(0.4 * one) + np.log((0.2 + 0.6) * one)
+    assert clf.log_marginal_likelihood_ == pytest.approx(expected, rel=1e-12)
+    _, mean, _ = integrated(0, a, 0.0, v, rates)
+    assert mean > 0.5
+    # The row's site is of its exact mean; nothing else touches it.
+    assert clf._process_.latent(X[2:])[0][0] == pytest.approx(mean, rel=1e-10)
+    same = fixed(v, 1.0, width=a, unlabeled_rates=(0.3, 0.3)).fit(X, [0, 1, -1])
+    alike = fixed(v, 1.0, width=a).fit(X, [0, 1, -1])
+    np.testing.assert_allclose(same.predict_proba(X), alike.predict_proba(X), rtol=1e-12)
+
+
 @pytest.mark.parametrize("width", [0.0, 1.0])
 def test_posterior_of_twenty_rows_by_sampling(width):
     X, y, _ = make(20, 8)
     clf = fixed(10.0, 1.5, width=width).fit(X, y)
     f = sampled_posterior(clf.kernel_(X), np.where(y == -1, 0.0, 2.0 * y - 1.0), width)
-    mean, variance = clf._latent(X)
+    mean, variance = clf._process_.latent(X)
     # Of sampling errors and errors of the approximation, each is about half.
     assert np.abs((mean - f.mean(axis=0)) / f.std(axis=0)).max() < 0.12
     ratio = np.sqrt(variance) / f.std(axis=0)
@@ -143,9 +167,9 @@ def test_active_rows_that_are_all_rows_approximate_nothing():
     X, _, _ = make(40)
     X = np.vstack([X, X[:10]])
     kernel = RBF(1.0)
-    active = ActiveRows.of(kernel, X, np.zeros(50, bool), 50)
-    assert len(active.rows) <= 40
-    factor, own = active.factor(X)
+    active = choose_active(kernel, X, np.zeros(50, bool), 50)
+    assert len(active) <= 40
+    factor, own = ActiveRows.of(kernel, X[active]).factor(X)
     np.testing.assert_allclose(factor.T @ factor, kernel(X), atol=1e-9)
     assert own.max() <= 1e-9
 
@@ -154,39 +178,42 @@ def test_posterior_with_few_active_rows_is_that_of_the_covariance_they_stand_for
     X, y, _ = make(40, 6)
     sign = np.where(y == -1, 0.0, 2.0 * y - 1.0)
     kernel = ConstantKernel(5.0) * RBF(1.0)
-    found = fitted(X, sign, kernel, max_active=8)
-    assert len(found.active_rows_) == 8
-    factor, own = found._active_.factor(X)
+    found = process(X, sign, kernel, max_active=8)
+    assert len(found.active.rows) == 8
+    factor, own = found.active.factor(X)
     assert own.max() > 0.5
+    noise = NullCategoryNoise(1.0)
     dense = np.linalg.cholesky(factor.T @ factor + np.diag(own + 1e-12)).T
     labeled = sign != 0.0
     start = np.zeros((2, 40))
     start[:, labeled] = propagate(
         dense[:, labeled],
-        lambda mean, variance: evidence(1.0, sign[labeled], mean, variance),
+        lambda mean, variance: noise.evidence(sign[labeled], mean, variance),
         np.zeros((2, 6)),
         1e-10,
         5000,
     ).sites
     expected = propagate(
-        dense, lambda mean, variance: evidence(1.0, sign, mean, variance), start, 1e-10, 5000
+        dense, lambda mean, variance: noise.evidence(sign, mean, variance), start, 1e-10, 5000
     )
-    assert found.log_marginal_likelihood_ == pytest.approx(expected.log_evidence, abs=1e-6)
+    assert found.approximation.log_evidence == pytest.approx(expected.log_evidence, abs=1e-6)
     # At rows that are active, f is h in both.
     rows = own < 1e-10
     assert rows.sum() == 8
-    mean, variance = expected.latent(dense)
-    found_mean, found_variance = found._latent(X)
+    mean, variance = expected.posterior.latent(dense)
+    found_mean, found_variance = found.latent(X)
     np.testing.assert_allclose(found_mean[rows], mean[rows], atol=1e-5)
     np.testing.assert_allclose(found_variance[rows], variance[rows], rtol=1e-5)
 
 
 def test_labeled_rows_are_the_first_active_ones():
     X, _, _ = make(100)
-    labeled = np.arange(100) >= 94
-    active = ActiveRows.of(RBF(0.1), X, labeled, 20)
-    first = {tuple(row) for row in active.rows[:6]}
-    assert first == {tuple(row) for row in X[labeled]}
+    active = choose_active(RBF(0.1), X, np.arange(100) >= 94, 20)
+    assert sorted(active[:6]) == list(range(94, 100))
+    assert (active[6:] < 94).all()
+    half = choose_active(RBF(0.1), X, np.arange(100) >= 50, 20)
+    assert (half[:10] >= 50).all()
+    assert (half[10:] < 50).any()
 
 
 def test_few_active_rows_are_enough_for_a_smooth_function():
@@ -237,14 +264,28 @@ def test_kernels_without_use():
     X, y, _ = make()
     with pytest.raises(ValueError, match="no covariance between rows"):
         NullCategoryNoiseModel(WhiteKernel(), optimize=False).fit(X, y)
-    with (
-        np.errstate(over="ignore", invalid="ignore"),
-        pytest.raises(ValueError, match=r"not finite.*Rescale"),
-    ):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"not finite.*Rescale"):
         NullCategoryNoiseModel(DotProduct(), optimize=False).fit(1e200 * X, y)
 
 
-# The kernel
+# The gradient
+
+
+@pytest.mark.parametrize("max_active", [200, 25])
+def test_gradient(max_active):
+    X, y, _ = make()
+    sign = np.where(y == -1, 0.0, 2.0 * y - 1.0)
+    problem = data(X, sign, max_active=max_active)
+    kernel = ConstantKernel(4.0) * RBF([1.0, 3.0])
+    found, gradient = likelihood_and_gradient(kernel, problem)
+    for j, step in enumerate(2e-4 * np.eye(3)):
+        values = []
+        for theta in (kernel.theta + step, kernel.theta - step):
+            active = ActiveRows.of(kernel.clone_with_theta(theta), found.active.rows)
+            values.append(problem.process(active).approximation.log_evidence)
+        difference = (values[0] - values[1]) / 4e-4
+        assert gradient[j] == pytest.approx(difference, rel=0.02, abs=5e-3)
+    assert np.abs(gradient).max() > 0.1
 
 
 def test_marginal_likelihood_is_largest_at_the_kernel_that_was_chosen():
