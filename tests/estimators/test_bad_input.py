@@ -835,7 +835,7 @@ def test_what_is_no_number_is_said_in_words(estimator, rows):
     X, y = make(d=2)
     wrong, error, said = NOT_NUMBERS[rows]
     fitted = clone(estimator).fit(X, y)
-    names = {"predict", "decision_function", "predict_proba", "predict_joint_log_proba"}
+    names = {"predict", "decision_function", "predict_proba"}
     methods = [getattr(fitted, name) for name in names if hasattr(fitted, name)]
     for use in (*methods, lambda X: clone(estimator).fit(X, [0, 1])):
         with pytest.raises(error, match=f"X, y, sample_weight.*{re.escape(said)}"):

@@ -79,7 +79,6 @@ PREDICTIONS = (
     "decision_function",
     "predict_proba",
     "predict_log_proba",
-    "predict_joint_log_proba",
 )
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "uses the classes -1 and +1, which the default refuses to guess"

@@ -365,7 +365,7 @@ def test_parameters_and_methods(reference):
 
 
 BAD_FITS = {
-    "no label": ("no labeled row|no label for", lambda X, y: (X, np.full(len(y), np.nan), None)),
+    "no label": ("no labeled row|no true label", lambda X, y: (X, np.full(len(y), np.nan), None)),
     "one class": ("one class only", lambda X, y: (X, np.where(y == -1, None, "a"), None)),
     "y is None": ("y to be passed", lambda X, y: (X, None, None)),
     "y too short": ("inconsistent numbers", lambda X, y: (X, y[:-1], None)),
@@ -395,10 +395,10 @@ def test_bad_input_is_explained_and_leaves_it_unfitted(reference, name):
 def test_oracle_without_the_truth():
     X, y, truth = make()
     clf = OracleClassifier().fit(X, HiddenLabels(y, truth))
-    with pytest.raises(ValueError, match=r"y has 130 unlabeled rows.*HiddenLabels\(y, y_true\)"):
+    with pytest.raises(ValueError, match=r"130 rows have no true label.*HiddenLabels\(y, y_true\)"):
         clf.fit(X, y)
     assert not hasattr(clf, "estimator_")
-    with pytest.raises(ValueError, match="y_true has no label for 130 of the rows"):
+    with pytest.raises(ValueError, match="130 rows have no true label"):
         clf.fit(X, HiddenLabels(y, y))
 
 

@@ -51,7 +51,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 
 import neverworse
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.methods import LinearDiscriminantClassifier, MetricModelSelection
+from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis, MetricModelSelection
 from neverworse.tables import (
     ModelFileError,
     TableClassifier,
@@ -208,7 +208,7 @@ def test_every_estimator_of_the_package_comes_back(tmp_path, kind):
 
 
 def test_a_file_opens_after_its_classes_have_moved_to_other_modules(tmp_path):
-    model = LinearDiscriminantClassifier().fit(X, Y)
+    model = ContrastivePessimisticDiscriminantAnalysis().fit(X, Y)
     save_model(model, tmp_path / "m", facts={})
     contents = (tmp_path / "m").read_bytes()
     here = unzipped(contents)["schema.json"].decode()

@@ -19,7 +19,6 @@ from neverworse.methods.discriminant._contrastive_pessimistic import (
     ContrastivePessimisticDiscriminantAnalysis,
     LikelihoodCertificate,
 )
-from neverworse.methods.discriminant._gaussian import GaussianClasses, Precision, Subspace
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
     ImplicitlyConstrainedDiscriminantAnalysis,
@@ -37,14 +36,11 @@ from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 FITTED_PARTS: tuple[type, ...] = (
     ActiveRows,
     Approximation,
-    GaussianClasses,
     HiddenLabels,
     LikelihoodCertificate,
     NullCategoryNoise,
     Posterior,
-    Precision,
     Process,
-    Subspace,
 )
 
 __all__ = [

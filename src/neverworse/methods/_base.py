@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
@@ -22,18 +22,42 @@ from neverworse.estimators import (
 from neverworse.projection import column_moments
 from neverworse.rows import Rows, SparseRows
 
-# Constraints of parameters, in scikit-learn's form.
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 AT_LEAST_ONE = [Interval(Integral, 1, None, closed="left")]
+SHARE = Interval(Real, 0, 1, closed="both")
 Constraints = dict[str, list[Any] | str]
-SHARED_CONSTRAINTS: Constraints = {
+# Constraints of the parameters of all methods, in scikit-learn's form. The few that have another
+# meaning in some method stand there.
+CONSTRAINTS: Constraints = {
     "fit_intercept": ["boolean"],
-    "tol": POSITIVE,
-    "max_iter": AT_LEAST_ONE,
     "missing_label": "no_validation",
     "random_state": ["random_state"],
     "verbose": ["verbose"],
+    "tol": POSITIVE,
+    "max_iter": AT_LEAST_ONE,
+    "alpha": POSITIVE,
+    "beta": NOT_NEGATIVE,
+    "entropy_weight": NOT_NEGATIVE,
+    "n_stages": AT_LEAST_ONE,
+    "n_neighbors": AT_LEAST_ONE,
+    "labels": [StrOptions({"hard", "soft"})],
+    "estimators": [list],
+    "width": [Interval(Real, 0, 1e6, closed="both")],
+    "optimize": ["boolean"],
+    "max_active": AT_LEAST_ONE,
+    "covariance": [StrOptions({"full", "spherical"})],
+    "priors": [None, StrOptions({"uniform"}), "array-like"],
+    "scaling": [StrOptions({"sum", "mean"})],
+    "penalise_intercept": ["boolean"],
+    "unlabeled_weight": POSITIVE,
+    "positive_fraction": [SHARE, None],
+    "positive_rounding": [StrOptions({"score", "svmlin"})],
+    "max_switches": AT_LEAST_ONE,
+    "fraction_tolerance": [SHARE],
+    "n_samples": AT_LEAST_ONE,
+    "n_separators": AT_LEAST_ONE,
+    "risk": NOT_NEGATIVE,
 }
 
 
@@ -73,6 +97,8 @@ class LogOddsMixin(ScoringClassifier):
 class LogOddsClassifier(LogOddsMixin, LinearClassifier):
     """Base of linear classifiers whose scores are log odds."""
 
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
+
 
 def check_two_classes(classes: AnyArray) -> None:
     """Raise an error if there are more than two classes."""
@@ -80,9 +106,7 @@ def check_two_classes(classes: AnyArray) -> None:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
             f"labels of {len(classes)} classes ({shown_classes(classes)}). Fit one classifier for "
-            "each class, against the rest and with the same marker of unlabeled rows, and predict "
-            "the class with the largest decision_function; or use L2SVMClassifier or "
-            "ProjectedLeastSquaresClassifier, which support several classes."
+            "each class against the rest, or use ProjectedLeastSquaresClassifier."
         )
 
 
@@ -100,10 +124,7 @@ dask_tokenize = LinearClassifier.__dask_tokenize__
 
 
 def with_parameters_of(model: Any, kind: Any) -> Any:
-    """Return an unfitted estimator of another kind, which expects the same columns as the model.
-
-    The model has all of its parameters.
-    """
+    """Return an unfitted estimator of another kind with the parameters and columns of the model."""
     made = kind(**{name: getattr(model, name) for name in kind._get_param_names()})
     copy_input_checks(model, made)
     return made

@@ -1,4 +1,4 @@
-"""Least squares with updated second moments, with a graph, and for self-learning."""
+"""Least squares with updated second moments, and with a graph."""
 
 from __future__ import annotations
 
@@ -10,32 +10,21 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     KERNEL_CONSTRAINTS,
     FitInput,
     IndicatorClassifier,
     KernelModel,
-    KnownLabels,
     LeastSquaresClassifier,
     known_labels,
     landmarks_of_all,
     space_of_all,
-    stored_weights,
 )
-from neverworse.methods._base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SHARED_CONSTRAINTS,
-    Constraints,
-)
-from neverworse.projection import EPS, GramCoordinates, TrainingRows, Weights, solve_least_squares
+from neverworse.methods._base import CONSTRAINTS, POSITIVE, Constraints
+from neverworse.projection import TrainingRows, Weights, solve_least_squares
 from neverworse.rows import Rows
-
-# Largest rounding error of scores, relative to the residuals, for steps of self-learning.
-MAX_SCORE_ERROR = 1e-10
 
 
 @documented_like(LeastSquaresClassifier)
@@ -52,8 +41,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     where X and E are the labeled and all rows, centred at the mean :math:`\bar e` of *all* rows,
     :math:`\bar y` is the mean target of the labeled rows, S holds row weights, and :math:`n_l` and
     :math:`n_u` are their sums over labeled and unlabeled rows. It helps where there are hardly more
-    labeled rows than columns, so that their own second moments are almost singular. It hurts where
-    targets are linear in the features, which least squares fits without error.
+    labeled rows than columns, and hurts where targets are linear in the features.
 
     Parameters
     ----------
@@ -67,20 +55,9 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     ----------
     {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised counterpart, and the same without unlabeled rows.
-
-    Notes
-    -----
-    The mean score over all rows is the share of the second class among the labeled rows, as in the
-    published experiments of Krijthe and Loog. (Updating a column of ones like the other columns
-    would make the classifier depend on which class is coded 1.)
-
     References
     ----------
-    J. P. Shaffer, "The Gauss-Markov theorem and random regressors", The American Statistician 45
-    (1991), 269-273.
+    Shaffer, The American Statistician 45 (1991), 269-273.
 
     Examples
     --------
@@ -156,24 +133,15 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     {degree, coef0, n_components, random_state}
     n_neighbors : int, default=10
         Neighbours of each row, by Euclidean distance.
-    normalized : bool, default=False
-        Whether to use the normalised Laplacian of the graph: scores are divided by the square roots
-        of the numbers of neighbours before they are compared.
     {fit_intercept, missing_label}
 
     Attributes
     ----------
     {classes_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised counterpart.
-
     References
     ----------
-    M. Belkin, P. Niyogi and V. Sindhwani, "Manifold regularization: a geometric framework for
-    learning from labeled and unlabeled examples", Journal of Machine Learning Research 7 (2006),
-    2399-2434.
+    Belkin, Niyogi and Sindhwani, Journal of Machine Learning Research 7 (2006), 2399-2434.
 
     Examples
     --------
@@ -189,20 +157,15 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
 
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
+        **CONSTRAINTS,
         **KERNEL_CONSTRAINTS,
         "gamma": [*POSITIVE, None],
-        "alpha": POSITIVE,
-        "beta": NOT_NEGATIVE,
-        "n_neighbors": AT_LEAST_ONE,
-        "normalized": ["boolean"],
     }
 
     alpha: float = field(default=0.01, kw_only=False)
     beta: float = field(default=0.1, kw_only=False)
     kernel: Any = "rbf"
     n_neighbors: int = 10
-    normalized: bool = False
     fit_intercept: bool = True
     missing_label: Any = "auto"
 
@@ -236,7 +199,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         if not n_neighbors:
             return sparse.csr_array((len(X), len(X)))
         near = kneighbors_graph(X, n_neighbors)
-        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T), normed=self.normalized))
+        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
 
     def _solve(
         self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array
@@ -251,62 +214,3 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         found = linalg.solve(matrix, right, assume_a="sym").T
         intercept = found[:, n_features] if self.fit_intercept else np.zeros(len(found))
         return Weights(found[:, :n_features], intercept)
-
-
-class WhitenedTrainer:
-    """Retrains least squares in whitened coordinates, by one pass over the rows.
-
-    With w = Tz, T'HT = I and H = E'SE + αP, the weights for the labels y are z = T'E'Sy. From the
-    weights for other labels it is one step, z + T'(E'S(y - Ew) - αPw), with labels and residuals
-    from the scores Ew of one pass. The step also corrects rounding errors of w.
-    """
-
-    def __init__(self, whitening: GramCoordinates, known: KnownLabels, supervised: Any) -> None:
-        self.whitening = whitening
-        self.labels = known.labels
-        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(len(known.classes) - 1))
-        self.alpha = supervised.alpha_
-        self.weights = stored_weights(supervised)
-        self.next = self.weights  # for the labels that `label` has last returned
-        self.is_fitted = False  # the supervised weights may lie outside of the coordinates
-
-    def label(self) -> AnyArray:
-        labels, w = self.labels, self.weights
-
-        def weigh(t: Matrix, rows: slice) -> Matrix:
-            # The class of the largest score, of which t is one half less.
-            several = len(t) > 1
-            codes = t.argmax(axis=0) if several else t[0] > 0.0
-            self.codes[rows] = codes
-            assigned = np.arange(len(t))[:, None] == codes if several else codes
-            target = np.where(labels.unlabeled[rows], assigned, labels.target[:, rows])
-            residual = target - (t + 0.5) if self.is_fitted else target
-            if labels.weights is None:
-                return residual
-            # Scores of rows without a weight may overflow.
-            s = labels.weights[rows]
-            return np.multiply(s, residual, out=np.zeros_like(residual), where=s > 0.0)
-
-        _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
-        z = self.whitening.adjoint(summed, total)
-        if self.is_fitted:
-            z -= self.alpha * self.whitening.adjoint_coef(w.coef)
-            self.next = w + self.whitening.to_weights(z)
-        else:
-            self.next = self.whitening.to_weights(z)
-        return self.codes[labels.unlabeled]
-
-    def retrain(self) -> None:
-        self.weights, self.is_fitted = self.next, True
-
-    def settled(self, codes: AnyArray) -> Weights:
-        """Return the weights for these labels; refined if the last pass has not changed them."""
-        stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
-        return self.next if stayed else self.weights
-
-
-def loses_digits(whitening: GramCoordinates) -> bool:
-    """Whether rows are so ill-conditioned that steps from weights to weights are inaccurate."""
-    error = whitening.column_norms[:, None] * whitening.basis
-    error[whitening.idle] = 0.0  # these columns are left out of all sums
-    return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import _fit_context, is_classifier
-from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import _num_samples, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from neverworse._budget import Budget
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
@@ -30,7 +30,7 @@ from neverworse.estimators import (
     split_targets,
     weights_for,
 )
-from neverworse.methods._base import SHARED_CONSTRAINTS, Constraints, dask_tokenize
+from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize
 from neverworse.methods._references import SupervisedClassifier
 
 # Inequalities and equalities hold up to rounding errors of this relative size.
@@ -55,8 +55,10 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
       the unlabeled rows than on the labeled ones, and chooses the candidate with the smallest
       :math:`\hat d(h_l, P) \max_{k < l} d(h_k, h_l) / \hat d(h_k, h_l)`.
 
-    If labeled and unlabeled rows come from different distributions, the choice may be worse than
-    one without unlabeled rows.
+    Distances are root mean squared differences of predictions, or of probabilities if all
+    candidates have them; of other classifiers, the shares of rows with different classes. If
+    labeled and unlabeled rows come from different distributions, the choice may be worse than one
+    without unlabeled rows.
 
     Parameters
     ----------
@@ -64,15 +66,10 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         Candidates with their names, from simple to complex; all classifiers or all regressors.
     method : {"adj", "tri"}, default="adj"
         How to choose.
-    distance : {"auto", "predict", "predict_proba"}, default="auto"
-        "predict": the share of rows with different classes, or for regressors the root mean squared
-        difference of the predictions. "predict_proba": that of the probabilities. "auto":
-        "predict_proba" if all candidates have it, otherwise "predict".
     missing_label : "auto" or scalar, default="auto"
         As in `LeastSquaresClassifier`. For regressors, "auto" means any null value.
     verbose : int, default=0
-        If positive, write a line to stderr for every candidate. If a callback stops the fit, the
-        choice is made among the candidates so far.
+        If positive, write a line to stderr for every candidate.
 
     Attributes
     ----------
@@ -80,8 +77,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         The chosen candidate, fitted to the labeled rows, its position and its name.
     supervised_ : estimator
         The choice without unlabeled rows: the candidate with the smallest `target_distances_`.
-    estimators_, named_estimators_ : list of estimators, Bunch
-        All candidates, fitted to the labeled rows, in their order and by name.
+    estimators_ : list of estimators
+        All candidates, fitted to the labeled rows.
     target_distances_ : array of shape (n_candidates,)
         Distances to the targets on the labeled rows.
     labeled_distances_, unlabeled_distances_ : arrays of shape (n_candidates, n_candidates)
@@ -92,14 +89,11 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     Notes
     -----
-    A candidate that interpolates the labeled rows has an adjusted distance of zero: leave it out,
-    or use "tri". Without unlabeled rows "adj" chooses by the distance to the targets, and "tri" the
-    most complex candidate.
+    A candidate that interpolates the labeled rows has an adjusted distance of zero: leave it out.
 
     References
     ----------
-    D. Schuurmans and F. Southey, "Metric-based methods for adaptive model selection and
-    regularization", Machine Learning 48 (2002), 51-84.
+    Schuurmans and Southey, Machine Learning 48 (2002), 51-84.
 
     Examples
     --------
@@ -118,16 +112,13 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        "estimators": [list],
+        **CONSTRAINTS,
         "method": [StrOptions({"adj", "tri"})],
-        "distance": [StrOptions({"auto", "predict", "predict_proba"})],
     }
     _predictor: ClassVar[str] = "best_estimator_"
 
     estimators: Named = field(kw_only=False)
     method: str = "adj"
-    distance: str = "auto"
     missing_label: Any = "auto"
     verbose: int = 0
 
@@ -206,18 +197,21 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             )
 
     def _choose(self, X: Any, y: Any, weights: Vector | None, budget: Budget) -> None:
-        comparison = Comparison.of(self, X, y, weights)
-        labeled = comparison.rows.labeled()
-        fitted, responses = {}, []
+        rows, truth = self._split(X, y, weights)
+        labeled, responses = rows.labeled(), []
+        self.estimators_ = []
         for name, estimator in self.estimators:
-            fitted[name] = labeled.fit(estimator)
-            responses.append(comparison.respond(name, fitted[name]))
-            budget.n_iter = len(fitted)
+            self.estimators_.append(labeled.fit(estimator))
+            responses.append(self._respond(name, self.estimators_[-1], rows, truth.shape))
+            budget.n_iter = len(responses)
             budget.report(f"candidate {name!r}", len(labeled.codes))
             if budget.exhausted:
                 break
-        self.estimators_, self.named_estimators_ = list(fitted.values()), Bunch(**fitted)
-        target, between, unlabeled = comparison.distances(responses)
+        s = np.ones(len(truth)) if weights is None else weights
+        known, unknown = np.where(rows.unlabeled, 0.0, s), np.where(rows.unlabeled, s, 0.0)
+        between = self._distances([*responses, truth], known)
+        target, between = between[-1, :-1], between[:-1, :-1]
+        unlabeled = self._distances(responses, unknown if unknown.any() else known)
         self.target_distances_, self.labeled_distances_ = target, between
         self.unlabeled_distances_ = unlabeled
         self.adjusted_distances_ = adjusted(target, between, unlabeled)
@@ -227,10 +221,53 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         self.best_index_ = int(tri if self.method == "tri" else adj)
         self.best_name_ = self.estimators[self.best_index_][0]
         self.supervised_ = self.estimators_[int(np.argmin(target))]
-        if comparison.is_classification:
-            self.classes_ = comparison.rows.classes
         self.best_estimator_ = self.estimators_[self.best_index_]
         copy_input_checks(self.best_estimator_, self)
+
+    def _split(self, X: Any, y: Any, weights: Vector | None) -> tuple[LabeledRows, Matrix]:
+        """Return the rows, and their targets or indicators of their classes, one row for each."""
+        if is_classifier(self):
+            rows = LabeledRows.split(X, y, self.missing_label, weights)
+            self.classes_ = rows.classes
+            return rows, np.eye(len(rows.classes))[rows.codes]
+        missing_label = np.nan if is_auto(self.missing_label) else self.missing_label
+        target, unlabeled = split_targets(y, missing_label)
+        check_consistent_length(X, target)
+        if weights is not None and not weights[~unlabeled].any():
+            raise ValueError("sample_weight is zero for all rows with a target.")
+        # The "classes" are the targets, one for each row.
+        return LabeledRows(X, target, np.arange(len(target)), unlabeled, weights), target[:, None]
+
+    @property
+    def _response(self) -> str:
+        """The method of the candidates whose results are compared."""
+        every = all(hasattr(estimator, "predict_proba") for _, estimator in self.estimators)
+        return "predict_proba" if every else "predict"
+
+    def _respond(self, name: str, fitted: Any, rows: LabeledRows, shape: tuple[int, ...]) -> Matrix:
+        """Return what a fitted candidate predicts for all rows, in the form of their targets."""
+        given = np.asarray(getattr(fitted, self._response)(rows.X))
+        if is_classifier(self) and self._response == "predict":
+            return np.eye(shape[1])[predicted_codes(f"Candidate {name!r}", given, rows.classes)]
+        needed = shape if is_classifier(self) else shape[:1]
+        used = slice(None) if rows.weights is None else rows.weights > 0.0
+        if given.shape != needed or not np.isfinite(given[used]).all():
+            raise ValueError(
+                f"Candidate {name!r} gives {self._response} of shape {given.shape}, but finite "
+                f"numbers of shape {needed} are needed. Leave it out."
+            )
+        return given.astype(np.float64).reshape(shape)
+
+    def _distances(self, responses: list[Matrix], weights: Vector) -> Matrix:
+        """Return root mean squared differences, or for classes the shares of different ones."""
+        used = weights > 0.0
+        roots = np.sqrt(weights[used])[:, None]
+        taken = [np.ravel(roots * response[used]) for response in responses]
+        squares = squareform(pdist(taken, "sqeuclidean")) / weights.sum()
+        if not is_classifier(self):
+            return np.sqrt(squares)
+        # Two different classes, or probabilities of two classes, are counted twice.
+        return 0.5 * squares if self._response == "predict" else np.sqrt(0.5 * squares)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,69 +294,3 @@ def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
     factors = ratios.max(axis=1)
     # Infinity even for a candidate without errors.
     return np.multiply(target, factors, out=factors, where=np.isfinite(factors))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The rows and targets that candidates are fitted to and compared on."""
-
-    rows: LabeledRows  # of regressors, the "classes" are the targets, one for each row
-    weights: Vector  # (n_rows,)
-    truth: Matrix  # (n_rows, 1): targets, or (n_rows, n_classes): indicators of classes
-    is_classification: bool
-    response: str  # the method of the candidates whose results are compared
-
-    @classmethod
-    def of(
-        cls, chooser: MetricModelSelection, X: Any, y: Any, weights: Vector | None
-    ) -> Comparison:
-        """Check y, and decide what is compared."""
-        s = np.ones(_num_samples(X)) if weights is None else weights
-        candidates = [estimator for _, estimator in chooser.estimators]
-        response, missing_label = chooser.distance, chooser.missing_label
-        if response == "auto":
-            every = all(hasattr(estimator, "predict_proba") for estimator in candidates)
-            response = "predict_proba" if every else "predict"
-        if is_classifier(candidates[0]):
-            rows = LabeledRows.split(X, y, missing_label, weights)
-            return cls(rows, s, np.eye(len(rows.classes))[rows.codes], True, response)
-        target, unlabeled = split_targets(y, np.nan if is_auto(missing_label) else missing_label)
-        check_consistent_length(X, target)
-        if not s[~unlabeled].any():
-            raise ValueError("sample_weight is zero for all rows with a target.")
-        rows = LabeledRows(X, target, np.arange(len(target)), unlabeled, weights)
-        return cls(rows, s, target[:, None], False, response)
-
-    def respond(self, name: str, fitted: Any) -> Matrix:
-        """Return what a fitted candidate predicts for all rows, in the form of `truth`."""
-        given = np.asarray(getattr(fitted, self.response)(self.rows.X))
-        if self.response == "predict" and self.is_classification:
-            codes = predicted_codes(f"Candidate {name!r}", given, self.rows.classes)
-            return np.eye(len(self.rows.classes))[codes]
-        needed = self.truth.shape if self.is_classification else self.truth.shape[:1]
-        if given.shape != needed:
-            raise ValueError(
-                f"Candidate {name!r} gives {self.response} of shape {given.shape}, but {needed} is "
-                "needed."
-            )
-        if not np.isfinite(given[self.weights > 0.0]).all():
-            raise ValueError(f"Candidate {name!r} predicts NaN or infinity. Leave it out.")
-        return given.astype(np.float64).reshape(self.truth.shape)
-
-    def distances(self, responses: list[Matrix]) -> tuple[Vector, Matrix, Matrix]:
-        """Return distances to the targets, and between candidates on labeled and unlabeled rows."""
-        unlabeled = self.rows.unlabeled
-        labeled = self._matrix([*responses, self.truth], ~unlabeled)
-        others = unlabeled if self.weights[unlabeled].any() else ~unlabeled
-        return labeled[-1, :-1], labeled[:-1, :-1], self._matrix(responses, others)
-
-    def _matrix(self, responses: list[Matrix], rows: Mask) -> Matrix:
-        """Return root mean squared differences, or for classes the shares of different ones."""
-        used = rows & (self.weights > 0.0)
-        roots = np.sqrt(self.weights[used])[:, None]
-        taken = [np.ravel(roots * response[used]) for response in responses]
-        squares = squareform(pdist(taken, "sqeuclidean")) / self.weights[used].sum()
-        if not self.is_classification:
-            return np.sqrt(squares)
-        # Two different classes, or probabilities of two classes, are counted twice.
-        return 0.5 * squares if self.response == "predict" else np.sqrt(0.5 * squares)

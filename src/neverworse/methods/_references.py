@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -20,12 +21,39 @@ from neverworse.estimators import (
 )
 
 
-@documented_like(LeastSquaresClassifier)
-class SupervisedClassifier(DelegatingClassifier):
-    """Any classifier, fitted to the labeled rows only.
+class LearningClassifier(DelegatingClassifier):
+    """Base of classifiers that learn by fitting any classifier."""
 
-    It takes the same X and y as the semi-supervised classifiers, with the same markers of unlabeled
-    rows.
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. Passed to the classifier, which has to accept it.
+
+        Returns
+        -------
+        self : object
+        """
+        with self._fitting(X, sample_weight) as (estimator, X, weights):
+            self._learn(estimator, X, y, weights)
+        return self
+
+    @abstractmethod
+    def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
+        """Set `classes_`, `estimator_`, and what else the method has."""
+
+
+@documented_like(LeastSquaresClassifier)
+class SupervisedClassifier(LearningClassifier):
+    """Any classifier, fitted to the labeled rows only, with the same X and y as all others.
 
     Parameters
     ----------
@@ -44,10 +72,6 @@ class SupervisedClassifier(DelegatingClassifier):
         Only if the classifier has it.
     {feature_names_in_}
 
-    See Also
-    --------
-    OracleClassifier : Fitted to all rows with their true labels.
-
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -62,30 +86,10 @@ class SupervisedClassifier(DelegatingClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed to the classifier, which has to accept it, whether or not it
-            requests it as metadata.
-
-        Returns
-        -------
-        self : object
-        """
-        with self._fitting(X, sample_weight) as (estimator, X, weights):
-            rows = self._rows(X, y, weights)
-            self.estimator_ = rows.fit(estimator)
-            self.classes_ = rows.classes
-        return self
+    def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
+        rows = self._rows(X, y, weights)
+        self.estimator_ = rows.fit(estimator)
+        self.classes_ = rows.classes
 
     def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
         """Return the rows that the classifier is fitted to."""
@@ -96,8 +100,7 @@ class SupervisedClassifier(DelegatingClassifier):
 class OracleClassifier(SupervisedClassifier):
     """Any classifier, fitted to all rows with their true labels: the oracle of an experiment.
 
-    For experiments in which labels were hidden: y is `HiddenLabels`, whose true labels only an
-    oracle sees.
+    Where labels were hidden, y is `HiddenLabels`, whose true labels only an oracle sees.
 
     Parameters
     ----------
@@ -111,11 +114,6 @@ class OracleClassifier(SupervisedClassifier):
         Fitted to all rows; it makes the predictions.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    HiddenLabels : One y for all classifiers of an experiment.
-    SupervisedClassifier : Fitted to the labeled rows only.
-
     Examples
     --------
     >>> from neverworse.methods import HiddenLabels, OracleClassifier
@@ -128,17 +126,13 @@ class OracleClassifier(SupervisedClassifier):
     def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
         unlabeled = find_unlabeled(y, self.missing_label)
         if unlabeled.any():
-            if not isinstance(y, HiddenLabels):
-                raise ValueError(
-                    f"y has {np.count_nonzero(unlabeled)} unlabeled rows, whose true labels an "
-                    "oracle needs: pass HiddenLabels(y, y_true) as y."
-                )
-            y = np.where(unlabeled, y.y_true.astype(object), y.y)
+            if isinstance(y, HiddenLabels):
+                y = np.where(unlabeled, y.y_true.astype(object), y.y)
             n_missing = np.count_nonzero(find_unlabeled(y, self.missing_label))
             if n_missing:
                 raise ValueError(
-                    f"y_true has no label for {n_missing} of the rows that are unlabeled in y. "
-                    "Leave these rows out: an oracle knows all labels."
+                    f"{n_missing} rows have no true label, which an oracle needs: pass "
+                    "HiddenLabels(y, y_true) as y, or leave these rows out."
                 )
         return LabeledRows.split(X, y, self.missing_label, weights)
 
@@ -146,9 +140,8 @@ class OracleClassifier(SupervisedClassifier):
 class HiddenLabels:
     """Labels with markers where they are hidden, together with the true labels.
 
-    As an array, these are the labels with the markers, which is all that other classifiers see;
-    `OracleClassifier` uses the true labels. Indexing, as by scikit-learn's splitters and searches,
-    keeps both.
+    As an array, these are the labels with the markers, which is all that classifiers other than
+    `OracleClassifier` see. Indexing, as by scikit-learn's splitters and searches, keeps both.
 
     Parameters
     ----------
@@ -156,14 +149,6 @@ class HiddenLabels:
         Labels, with a marker where they are hidden; see `neverworse.model_selection.mask_labels`.
     y_true : array-like of shape (n_rows,)
         All labels.
-
-    Attributes
-    ----------
-    y, y_true : arrays of shape (n_rows,)
-
-    See Also
-    --------
-    OracleClassifier : Fitted to the true labels.
 
     Examples
     --------
@@ -181,7 +166,6 @@ class HiddenLabels:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``(n_rows,)``."""
         return self.y.shape
 
     def __len__(self) -> int:
@@ -194,8 +178,7 @@ class HiddenLabels:
         return HiddenLabels(y, self.y_true[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        array = np.asarray(self.y, dtype=dtype)
-        return array.copy() if copy is not False and array is self.y else array
+        return np.array(self.y, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"HiddenLabels({self.y!r})"

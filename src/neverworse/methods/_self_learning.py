@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from neverworse._budget import Budget
@@ -16,37 +16,39 @@ from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
-    DelegatingClassifier,
     FitInput,
     LabeledRows,
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
     copy_input_checks,
     explained_overflow,
-    explains_conversion,
     known_labels,
     landmarks_of_all,
     observed_fit,
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._base import (
-    SHARED_CONSTRAINTS,
-    Constraints,
-    dask_tokenize,
-    warn_not_converged,
+from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize, warn_not_converged
+from neverworse.methods._references import LearningClassifier, SupervisedClassifier
+from neverworse.projection import (
+    EPS,
+    GramCoordinates,
+    Labels,
+    Observer,
+    TrainingRows,
+    Weights,
+    whiten,
 )
-from neverworse.methods._least_squares import WhitenedTrainer, loses_digits
-from neverworse.methods._references import SupervisedClassifier
-from neverworse.projection import GramCoordinates, Labels, Observer, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
 
+THRESHOLD = 0.5  # of scores on targets coded 0 and 1
 SETTLED = 1e-6  # soft labels that move by less have converged
+MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
+class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
@@ -58,7 +60,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     ----------
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included. None:
-        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining.
+        ``LeastSquaresClassifier()``, which takes two passes over the rows per retraining.
         Leave-one-out chooses `gamma` once, for the labeled rows, and penalties in each retraining.
     labels : {"hard", "soft"}, default="hard"
         "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
@@ -83,45 +85,27 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     n_iter_ : int
         Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
-        Why it ended: `estimator_` predicts `labels_`; earlier labels came back, and would repeat
-        forever; after `max_iter` retrainings; or on request of a callback.
+        Why it ended; "converged": `estimator_` predicts `labels_`; "cycle": earlier ones came back.
     cycle_length_ : int or None
-        Number of labelings that would repeat: 1 if the labels have converged, at least 2 in a
-        cycle, None if that is not known.
+        Number of labelings that would repeat: 1 if they have converged, None if not known.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    ProjectedLeastSquaresClassifier : Never worse than the supervised classifier.
-    sklearn.semi_supervised.SelfTrainingClassifier : Adds confident labels one after another, and
-        never changes them again.
 
     Notes
     -----
-    For least squares, self-learning is descent. With targets coded 0 and 1, let
+    For least squares, self-learning is descent. Retraining minimises over w, and labeling over q,
 
     .. math:: J(w, q) = \sum_i s_i (x_i \cdot w - y_i)^2 + \sum_j s_j (u_j \cdot w - q_j)^2
-              + \alpha \lVert w \rVert^2
+              + \alpha \lVert w \rVert^2 ,
 
-    for labeled rows :math:`x_i`, unlabeled rows :math:`u_j` and hard labels
-    :math:`q_j \in \{0, 1\}`. Retraining minimises J over w, and labeling minimises it over q, so
-    that it converges without cycles, to one of many local minima. Other classifiers, which do not
-    minimise one function in both steps, may run in cycles.
-
-    With soft labels :math:`q_j \in [0, 1]`, J is convex in w and q together. Labeling by the
-    clipped scores is a projected gradient step on q. Steps are accelerated, and end when no label
-    moves by more than 1e-6.
+    for labeled rows :math:`x_i` and unlabeled rows :math:`u_j` with targets coded 0 and 1. With
+    hard labels this converges to one of many local minima. With soft labels, J is convex in both
+    together; accelerated steps end when no label moves by more than 1e-6. Other classifiers, which
+    do not minimise one function in both steps, may run in cycles.
 
     References
     ----------
-    G. J. McLachlan, "Iterative reclassification procedure for constructing an asymptotically
-    optimal rule of allocation in discriminant analysis", Journal of the American Statistical
-    Association 70 (1975), 365-369.
-
-    D. Yarowsky, "Unsupervised word sense disambiguation rivaling supervised methods", Annual
-    Meeting of the Association for Computational Linguistics 33 (1995), 189-196.
-
-    J. H. Krijthe and M. Loog, "Optimistic semi-supervised least squares classification",
+    McLachlan, Journal of the American Statistical Association 70 (1975), 365-369. Yarowsky, Annual
+    Meeting of the Association for Computational Linguistics 33 (1995), 189-196. Krijthe and Loog,
     International Conference on Pattern Recognition 23 (2016), 1677-1682.
 
     Examples
@@ -135,9 +119,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        **DelegatingClassifier._parameter_constraints,
-        "labels": [StrOptions({"hard", "soft"})],
+        **CONSTRAINTS,
+        **LearningClassifier._parameter_constraints,
     }
 
     estimator: Any = field(default=None, kw_only=False)
@@ -148,38 +131,23 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
 
     __dask_tokenize__ = dask_tokenize
 
-    @documented_like(SupervisedClassifier.fit)
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        self : object
-        """
-        with self._fitting(X, sample_weight) as (estimator, X, weights):
-            metadata = {} if weights is None else {"sample_weight": weights}
-            # A subclass may do something else, and weights of classes change with the labels.
-            simple = type(estimator) is LeastSquaresClassifier
-            simple = simple and estimator.class_weight is None and estimator.rcond is None
-            if self.labels == "soft" and not simple:
-                raise ValueError(
-                    "labels='soft' minimises the squared loss over weights and soft labels "
-                    "together: estimator has to be a LeastSquaresClassifier without class_weight "
-                    "and rcond."
-                )
-            with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                codes, given = None, (estimator, X, y, weights, observer)
-                if self.labels == "soft" or (simple and estimator.kernel == "linear"):
-                    codes = self._learn_whitened(*given)
-                if codes is None:
-                    codes = self._learn_by_refits(*given)
-            self.labels_ = self.classes_[codes]
+    def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
+        metadata = {} if weights is None else {"sample_weight": weights}
+        # A subclass may do something else, and weights of classes change with the labels.
+        simple = type(estimator) is LeastSquaresClassifier
+        simple = simple and estimator.class_weight is None and estimator.rcond is None
+        if self.labels == "soft" and not simple:
+            raise ValueError(
+                "labels='soft' minimises the squared loss over weights and soft labels together: "
+                "estimator has to be a LeastSquaresClassifier without class_weight and rcond."
+            )
+        with observed_fit(self, X, y, metadata, self.verbose) as observer:
+            codes, given = None, (estimator, X, y, weights, observer)
+            if self.labels == "soft" or (simple and estimator.kernel == "linear"):
+                codes = self._learn_whitened(*given)
+            if codes is None:
+                codes = self._learn_by_refits(*given)
+        self.labels_ = self.classes_[codes]
         unfinished = {
             "cycle": f"The labels run in a cycle of {self.cycle_length_}",
             "max_iter": f"The labels still change after max_iter={self.max_iter} retrainings",
@@ -189,23 +157,27 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
                 f"{unfinished[self.stop_reason_]}: estimator_ does not predict the labels_ that "
                 "it was fitted to."
             )
-        return self
 
     def _learn_by_refits(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
     ) -> AnyArray:
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
-        self.supervised_ = self.estimator_ = rows.labeled().fit(estimator)
-        if not rows.unlabeled.any():
-            self._set_end(1, "converged")
-            return np.zeros(0, np.intp)
+        self.supervised_ = rows.labeled().fit(estimator)
         if getattr(estimator, "gamma", None) == "loo":  # predicted labels would confirm any gamma
             estimator = clone(estimator).set_params(gamma=self.supervised_.gamma_)
-        trainer = RefittingTrainer(rows, estimator, self.supervised_)
-        codes = self._alternate(trainer, observer)
-        self.estimator_ = trainer.model
-        return codes
+
+        def predicted(model: Any) -> AnyArray:
+            # Of all rows, because selecting the unlabeled ones would copy most of X.
+            found = np.asarray(model.predict(rows.X))[rows.unlabeled]
+            return predicted_codes(type(model).__name__, found, rows.classes)
+
+        def retrain(codes: AnyArray) -> AnyArray:
+            rows.codes[rows.unlabeled] = codes
+            self.estimator_ = rows.fit(estimator)
+            return predicted(self.estimator_)
+
+        return self._alternate(predicted(self.supervised_), retrain, observer)
 
     @single_threaded_blas()
     def _learn_whitened(
@@ -214,15 +186,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         """Learn least squares; None if there are no hard labels to learn, or not enough digits."""
         estimator._validate_params()
         supervised, retrained = clone(estimator), clone(estimator)
-        hard = self.labels == "hard"
-        checked = validate_data(
-            supervised,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not hard,  # otherwise the Gram matrix shows it
-            estimator=self,
-        )
+        types = [np.float64, np.float32]
+        checked = validate_data(supervised, X, accept_sparse="csr", dtype=types, estimator=self)
         copy_input_checks(supervised, retrained)
         with explained_overflow(checked, type(self).__name__):
             rows = as_rows(checked)
@@ -231,73 +196,73 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
             supervised._fit_training(training)
             self.classes_ = supervised.classes_ = retrained.classes_ = known.classes
             self.supervised_, self.estimator_ = supervised, retrained
-            if hard and not labels.unlabeled.any():
-                return None
             gamma = getattr(supervised, "gamma_", None)
             space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
             features = space.training(training).rows
-            whitening = whiten(features, weights, supervised.alpha_, supervised.fit_intercept)
-            if not hard:
-                scores = np.atleast_2d((supervised.decision_function(X) + 0.5).T)
-                codes, found = self._soften(labels, whitening, scores, observer)
-            elif loses_digits(whitening):
+            alpha = supervised.alpha_
+            whitening = whiten(features, weights, alpha, supervised.fit_intercept)
+            trainer = WhitenedTrainer(whitening, labels, alpha)
+            if self.labels == "hard" and (trainer.loses_digits or not labels.unlabeled.any()):
                 return None
-            else:
-                trainer = WhitenedTrainer(whitening, known, supervised)
-                codes = self._alternate(trainer, observer)
-                found = trainer.settled(codes)
-            space.store(retrained, found.snapped(retrained._threshold))
-            retrained.alpha_ = supervised.alpha_
-        return codes
+            start = np.atleast_2d(supervised.decision_function(X).T)[:, labels.unlabeled]
+            learn = self._soften if self.labels == "soft" else self._harden
+            q = learn(trainer, start + THRESHOLD, observer)
+            space.store(retrained, trainer.weights(q, near=trainer.weights(q)))
+            retrained.alpha_ = alpha
+        return _codes(q)
 
     def _soften(
-        self, labels: Labels, whitening: GramCoordinates, scores: Matrix, observer: Observer | None
-    ) -> tuple[AnyArray, Weights]:
+        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
+    ) -> Matrix:
         """Minimise the loss over weights and soft labels, from the supervised scores on."""
-        free, s = labels.unlabeled, 1.0 if labels.weights is None else labels.weights
-        shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
+        shape = trainer.labels.shape.at(np.flatnonzero(trainer.labels.unlabeled))
         budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
-
-        def fitted(q: Matrix) -> Weights:
-            every = labels.target.copy()
-            every[:, free] = q
-            every *= s
-            summed = whitening.rows.weighted_sum(every)
-            return whitening.to_weights(whitening.adjoint(summed, every.sum(axis=1)))
 
         def step(ahead: Matrix) -> Matrix:
             nonlocal moved
-            w = fitted(ahead)
-            new = shape.project(whitening.rows.scores(w.coef, w.intercept)[:, free])
+            new = shape.project(trainer.scores(trainer.weights(ahead)))
             moved = float(np.abs(new - ahead).max(initial=0.0))
             budget.spend()
-            budget.report(f"soft labels moved by up to {moved:.1e}", n_free)
+            budget.report(f"soft labels moved by up to {moved:.1e}", new.shape[1])
             return new
 
         q = accelerated_gradient(
-            shape.project(scores[:, free]),
+            shape.project(scores),
             step=step,
             extrapolate=lambda here, before, momentum: here + momentum * (here - before),
             uphill=lambda ahead, new, here: bool(np.vdot(ahead - new, new - here) > 0.0),
             stop=lambda _: budget.exhausted or moved <= SETTLED,
         )
-        several = len(q) > 1
-        self.soft_labels_ = q.T if several else q[0]
+        self.soft_labels_ = q.T if len(q) > 1 else q[0]
         stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
         self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
-        return q.argmax(axis=0) if several else (q[0] > 0.5).astype(np.intp), fitted(q)
+        return q
+
+    def _harden(
+        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
+    ) -> Matrix:
+        """Label and retrain in turns, from the supervised scores on."""
+
+        def one_hot(codes: AnyArray) -> Matrix:
+            return np.eye(len(scores))[:, codes] if len(scores) > 1 else codes[None] + 0.0
+
+        def retrain(codes: AnyArray) -> AnyArray:
+            return _codes(trainer.scores(trainer.weights(one_hot(codes))))
+
+        return one_hot(self._alternate(_codes(scores), retrain, observer))
 
     def _alternate(
-        self, trainer: RefittingTrainer | WhitenedTrainer, observer: Observer | None
+        self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], observer: Observer | None
     ) -> AnyArray:
-        """Label and retrain until labels agree or repeat; return those of the last retraining."""
+        """Label and retrain until labels agree or repeat; return those of the last retraining.
+
+        ``retrain(codes)`` learns from the classes of the unlabeled rows, and returns new ones.
+        """
         budget = Budget(None, None, observer, "iterations")
-        new = trainer.label()
         seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
-            trainer.retrain()
-            new = trainer.label()
+            new = retrain(codes)
             n_changed = int(np.count_nonzero(new != codes))
             budget.report(f"retraining, then {n_changed:,} labels changed", len(codes))
             before = seen.setdefault(hash(new.tobytes()), n_iter)
@@ -314,23 +279,44 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
 
-class RefittingTrainer:
-    """Retrains any classifier by fitting a copy; `start` gives the first labels."""
+@dataclass(frozen=True)
+class WhitenedTrainer:
+    """Trains least squares on all rows in whitened coordinates.
 
-    def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
-        self.rows = rows
-        self.estimator = estimator
-        self.model = start
+    With w = Tz, T'HT = I and H = E'SE + αP, the weights for the labels y are z = T'E'Sy.
+    """
 
-    def label(self) -> AnyArray:
-        """Label the unlabeled rows by the current classifier; return the codes of their classes."""
-        rows = self.rows
-        # Of all rows, because selecting the unlabeled ones would copy most of X.
-        predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
-        codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
-        rows.codes[rows.unlabeled] = codes
-        return codes
+    whitening: GramCoordinates
+    labels: Labels
+    alpha: float
 
-    def retrain(self) -> None:
-        """Fit a copy of the classifier to all rows with these labels."""
-        self.model = self.rows.fit(self.estimator)
+    def weights(self, q: Matrix, near: Weights | None = None) -> Weights:
+        """Return the weights for labels of the unlabeled rows; with more digits from near ones."""
+        s, target = self.labels.weights, self.labels.target.copy()
+        target[:, self.labels.unlabeled] = q
+        if near is not None:
+            target -= self.whitening.rows.scores(near.coef, near.intercept)
+        if s is not None:  # scores of rows without a weight may overflow
+            target = np.multiply(s, target, out=np.zeros_like(target), where=s > 0.0)
+        z = self.whitening.adjoint(self.whitening.rows.weighted_sum(target), target.sum(axis=1))
+        if near is not None:
+            z -= self.alpha * self.whitening.adjoint_coef(near.coef)
+        found = self.whitening.to_weights(z)
+        return (found if near is None else near + found).snapped(THRESHOLD)
+
+    def scores(self, weights: Weights) -> Matrix:
+        """Return the scores of the unlabeled rows."""
+        scores = self.whitening.rows.scores(weights.coef, weights.intercept - THRESHOLD)
+        return scores[:, self.labels.unlabeled] + THRESHOLD
+
+    @property
+    def loses_digits(self) -> bool:
+        """Whether the rows are so ill-conditioned that scores would be inaccurate."""
+        error = self.whitening.column_norms[:, None] * self.whitening.basis
+        error[self.whitening.idle] = 0.0  # these columns are left out of all sums
+        return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)
+
+
+def _codes(scores: Matrix) -> AnyArray:
+    """Return the class with the largest score of each row."""
+    return scores.argmax(axis=0) if len(scores) > 1 else (scores[0] > THRESHOLD).astype(np.intp)

@@ -1,6 +1,7 @@
 """Rows for the tests of the discriminant classifiers."""
 
 import numpy as np
+from scipy.stats import multivariate_normal
 
 from neverworse.methods import (
     ContrastivePessimisticDiscriminantAnalysis,
@@ -36,6 +37,13 @@ def make(n=120, d=3, n_classes=2, n_labeled=24, seed=4, shift=1.0):
 
 def one_hot(codes, n_classes):
     return (np.asarray(codes)[:, None] == np.arange(n_classes)).astype(float)
+
+
+def log_joint(clf, X):
+    """Log densities of rows and classes, by the fitted parameters."""
+    parameters = zip(clf.priors_, clf.means_, strict=True)
+    columns = [np.log(p) + multivariate_normal(m, clf.covariance_).logpdf(X) for p, m in parameters]
+    return np.column_stack(columns)
 
 
 def training(X, target, weights, known):

@@ -9,10 +9,8 @@ from mpmath import mp
 
 from neverworse import Certificate
 from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis, LikelihoodCertificate
-from neverworse.methods.discriminant._contrastive_pessimistic import _certified, contrast
-from neverworse.methods.discriminant._gaussian import Family, Sample
 
-from .samples import make, most_likely, one_hot, responsibilities, training
+from .samples import log_joint, make, most_likely, responsibilities
 
 OPTIONS = [
     {},
@@ -29,7 +27,7 @@ def gains(clf, X, y, weights=None):
     With the change of the penalty, which labels have no influence on.
     """
     s = np.ones(len(X)) if weights is None else weights
-    gain = clf.predict_joint_log_proba(X) - clf.supervised_.predict_joint_log_proba(X)
+    gain = log_joint(clf, X) - log_joint(clf.supervised_, X)
     traces = [np.trace(np.linalg.inv(m.covariance_)) for m in (clf, clf.supervised_)]
     return s[:, None] * gain, -clf.alpha / 2 * s.sum() * (traces[0] - traces[1])
 
@@ -131,7 +129,7 @@ def test_soft_labels_and_parameters_are_a_saddle_point(n_classes, alpha):
 def test_no_other_parameters_guarantee_more():
     X, y, _ = make(80, 2, 2, 16)
     clf = ContrastivePessimisticDiscriminantAnalysis(tol=1e-9).fit(X, y)
-    supervised = clf.supervised_.predict_joint_log_proba(X)
+    supervised = log_joint(clf.supervised_, X)
     rng = np.random.default_rng(0)
 
     def guaranteed(priors, means, covariance):
@@ -188,28 +186,6 @@ def test_what_is_stopped_early_is_certified(limit, n_classes):
         assert certificate.guaranteed_improvement <= full.certificate_.guaranteed_improvement * (
             1 + 1e-5
         )
-
-
-def test_a_part_of_the_way_is_found_where_the_whole_way_is_no_improvement():
-    X, y, _ = make(300, 4, 3, 30)
-    target, family, known = one_hot(y, 3).T, Family(False, 0.0, None), y >= 0
-    labeled = Sample.of(training(X[known], target[:, known], None, known[known]), family)
-    supervised = labeled.most_likely(labeled.known)
-    family = Family(False, 0.0, None, supervised.space)
-    sample = Sample.of(training(X, target, None, known), family)
-    supervised = supervised.about(sample.centre)
-    lengths = set()
-    for seed in range(20):  # labels at random, which are none of the pessimistic ones
-        labels = np.random.default_rng(seed).dirichlet(np.full(3, 0.02 + seed / 20), 300).T
-        candidate = sample.most_likely(sample.all_sums(labels))
-        whole = contrast(candidate, supervised, sample)
-        model, proved = _certified(candidate, supervised, sample)
-        assert proved.is_never_worse
-        if model is not candidate:
-            assert not whole.is_never_worse
-        apart = np.linalg.norm(model.linear - supervised.linear)
-        lengths.add(round(apart / np.linalg.norm(candidate.linear - supervised.linear), 6))
-    assert any(0.0 < length < 1.0 for length in lengths)
 
 
 def test_copies_of_the_labeled_rows_leave_nothing_to_improve():
@@ -304,7 +280,7 @@ def test_the_words_of_the_certificate(n_classes):
 def test_supervised_loss_is_bounded_over_all_labelings():
     X, y, _ = make()
     clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, y)
-    loss = -clf.supervised_.predict_joint_log_proba(X)
+    loss = -log_joint(clf.supervised_, X)
     known = loss[y >= 0, y[y >= 0]].sum()
     low, high = known + loss[y < 0].min(axis=1).sum(), known + loss[y < 0].max(axis=1).sum()
     np.testing.assert_allclose(clf.certificate_.supervised_loss, [low, high], rtol=1e-10)

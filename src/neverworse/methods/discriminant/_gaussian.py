@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg, special
+from scipy import linalg
 from scipy.linalg import lapack
-from sklearn.utils import gen_batches
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection import Labels, TrainingRows, Weights, moments
@@ -91,7 +90,6 @@ class Subspace:
 class Precision:
     """The inverse of a covariance in a subspace."""
 
-    core: Matrix  # (rank, rank): (V'ΣV)⁻¹
     matrix: Matrix  # (n_columns, n_columns): V (V'ΣV)⁻¹ V', the inverse in the subspace
     log_det: float  # logarithm of the determinant of the covariance in the subspace
     size: float  # norm of the inverse in units of the variances: how errors of the covariance grow
@@ -104,7 +102,7 @@ class Precision:
         sizes = np.sum((np.abs(covariance) @ np.abs(basis)) * np.abs(basis), axis=0)
         core, log_det, size = invert(inner, np.sqrt(sizes))
         matrix = basis @ core @ basis.T
-        return cls(core, (matrix + matrix.T) / 2.0, log_det - space.log_volume, size)
+        return cls((matrix + matrix.T) / 2.0, log_det - space.log_volume, size)
 
 
 @dataclass(frozen=True)
@@ -141,36 +139,6 @@ class GaussianClasses:
         """Return the classes whose means, measured from zero, are floating point numbers."""
         return replace(self, means=(self.means + self.centre) - self.centre)
 
-    def between(self, other: GaussianClasses, share: float) -> GaussianClasses:
-        """Interpolate between log densities with the same centre and subspace, up to a constant.
-
-        The log-likelihood is concave along this path, whatever the labels.
-        """
-        rest, basis, inverse = 1.0 - share, self.space.basis, self.space.inverse
-        core = rest * self.precision.core + share * other.precision.core
-        covariance, _, _ = invert(core, np.sqrt(np.diag(core)))
-        slopes = rest * self.means @ basis @ self.precision.core
-        slopes += share * other.means @ basis @ other.precision.core
-        priors = np.exp(rest * np.log(self.priors) + share * np.log(other.priors))
-        return replace(
-            self,
-            priors=priors / priors.sum(),
-            means=slopes @ covariance @ inverse.T,
-            covariance=inverse @ covariance @ inverse.T,
-        )
-
-    def log_joint(self, rows: Rows) -> Matrix:
-        """Return log p(x, k) for every class and every row, of shape (n_classes, n_rows)."""
-        rows = rows.shifted(self.centre)
-        shared = np.empty(rows.n_rows)
-        for part in gen_batches(rows.n_rows, rows.block_rows):
-            block = rows.block(part.start, part.stop)
-            shared[part] = np.einsum("ij,ij->i", block @ self.precision.matrix, block)
-        weights = uncentred(self.linear, self.centre)
-        joint = rows.scores(weights.coef, weights.intercept)
-        joint += self.constant - 0.5 * shared
-        return joint
-
 
 def invert(covariance: Matrix, scale: Vector) -> tuple[Matrix, float, float]:
     """Return the inverse of a matrix, its log determinant, and the norm of the scaled inverse."""
@@ -201,14 +169,10 @@ def mean_diagonal(matrix: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Family:
-    r"""Which Gaussian classes are fitted, by which penalised log-likelihood.
+    """Which Gaussian classes are fitted, by which penalised log-likelihood.
 
-    For classes of weights :math:`n_k`, their total N, and the scatter W within classes, it is
-
-    .. math:: \sum_k n_k \log \pi_k - \tfrac N2 \log \det (2 \pi \Sigma)
-              - \tfrac12 \operatorname{tr} \Sigma^{-1} (W + N \alpha I) ,
-
-    largest for Σ = W/N + αI (or the mean of its diagonal, if Σ is spherical).
+    With the total weight N and the scatter W within classes, it is largest for Σ = W/N + αI (or the
+    mean of its diagonal, if Σ is spherical).
     """
 
     spherical: bool  # whether Σ is a multiple of the identity
@@ -272,10 +236,6 @@ class Sample:
         """Return linear functions of the rows, measured from the centre."""
         weights = uncentred(linear, self.centre)
         return self.rows.scores(weights.coef, weights.intercept)
-
-    def posteriors(self, model: GaussianClasses) -> Matrix:
-        """Return the probabilities of the classes, of shape (n_classes, n_rows)."""
-        return special.softmax(self.scores(model.linear), axis=0)
 
     def scores_and_sums(
         self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]

@@ -9,29 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    FitInput,
-    LeastSquaresClassifier,
-    copy_input_checks,
-    explains_conversion,
-    known_labels,
-)
+from neverworse.estimators import FitInput, LeastSquaresClassifier, known_labels
 from neverworse.methods._base import (
+    AT_LEAST_ONE,
+    CONSTRAINTS,
     NOT_NEGATIVE,
-    SHARED_CONSTRAINTS,
     Constraints,
     LogOddsClassifier,
     with_parameters_of,
 )
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
-from neverworse.rows import as_rows, single_threaded_blas
+from neverworse.rows import single_threaded_blas
 
 SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
@@ -43,10 +36,10 @@ class DiscriminantClassifier(LogOddsClassifier):
     # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        "covariance": [StrOptions({"full", "spherical"})],
-        "priors": [None, StrOptions({"uniform"}), "array-like"],
+        **CONSTRAINTS,
         "alpha": NOT_NEGATIVE,
+        "max_iter": [*AT_LEAST_ONE, None],
+        "max_time": [*NOT_NEGATIVE, None],
     }
 
     covariance: str = "full"
@@ -54,31 +47,10 @@ class DiscriminantClassifier(LogOddsClassifier):
     alpha: float = 0.0
     missing_label: Any = "auto"
 
-    @explains_conversion
-    def predict_joint_log_proba(self, X: Any) -> Matrix:
-        """Return the logarithms of the joint densities of rows and classes.
-
-        If `rank_` is smaller than n_features, these are densities in a subspace.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_densities : array of shape (n_samples, n_classes)
-            log p(x, k). Their sum over labeled rows is the log-likelihood.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return self._model_.log_joint(as_rows(X)).T
-
-    def to_sklearn(self) -> LinearDiscriminantAnalysis:
-        check_is_fitted(self, "coef_")
+    def _plain_model(self) -> LinearDiscriminantAnalysis:
         model = LinearDiscriminantAnalysis(solver="lsqr")
-        for name in ("coef_", "intercept_", "classes_", "priors_", "means_", "covariance_"):
+        for name in ("classes_", "priors_", "means_", "covariance_"):
             setattr(model, name, getattr(self, name).copy())
-        copy_input_checks(self, model)
         return model
 
     @single_threaded_blas()
@@ -104,7 +76,6 @@ class DiscriminantClassifier(LogOddsClassifier):
         self.means_ = model.means + model.centre
         self.covariance_ = model.covariance
         self.rank_ = model.space.rank
-        self._model_ = model
 
 
 def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
@@ -169,11 +140,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         Penalised log-likelihood of the labeled rows.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    NearestMeanClassifier : With a spherical covariance and equal priors.
-    ContrastivePessimisticDiscriminantAnalysis : Uses unlabeled rows, and is never less likely.
-
     Examples
     --------
     >>> from neverworse.methods import LinearDiscriminantClassifier
@@ -212,11 +178,6 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     ----------
     {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, log_likelihood_}
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    MomentConstrainedDiscriminantAnalysis : With ``covariance="spherical"`` and
-        ``priors="uniform"``, the same with shifted means.
 
     Examples
     --------
@@ -270,10 +231,9 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     .. math:: x \mapsto A (x - m_l) + m , \qquad A = (T T_l^{-1})^{1/2} ,
 
-    so that they satisfy it for all rows, because :math:`A T_l A' = T`; predictions do not depend on
-    the units of the columns. Both T and :math:`T_l` include the penalty α. Nothing is guaranteed:
-    unlabeled rows from another distribution, or with other shares of classes, move the boundary in
-    a wrong direction.
+    so that they satisfy it for all rows, because :math:`A T_l A' = T`. Both T and :math:`T_l`
+    include the penalty α. Nothing is guaranteed: unlabeled rows from another distribution, or with
+    other shares of classes, move the boundary in a wrong direction.
 
     Parameters
     ----------
@@ -291,11 +251,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     References
     ----------
-    M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
-    mean classifier", ECML PKDD (2010), 291-304.
-
-    M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
-    estimation", Pattern Recognition Letters 37 (2014), 24-31.
+    Loog, ECML PKDD (2010), 291-304, and Pattern Recognition Letters 37 (2014), 24-31.
 
     Examples
     --------

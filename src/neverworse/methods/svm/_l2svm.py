@@ -5,11 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Vector
@@ -23,8 +21,7 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import (
-    POSITIVE,
-    SHARED_CONSTRAINTS,
+    CONSTRAINTS,
     Constraints,
     check_two_classes,
     warn_not_converged,
@@ -53,12 +50,7 @@ class SVMClassifier(LinearClassifier):
     """Base of linear classifiers with the squared hinge loss, on targets -1 and +1."""
 
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        **SHARED_CONSTRAINTS,
-        "alpha": POSITIVE,
-        "scaling": [StrOptions({"sum", "mean"})],
-        "penalise_intercept": ["boolean"],
-    }
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
 
     alpha: float = field(default=1.0, kw_only=False)
     scaling: str = "sum"
@@ -122,9 +114,8 @@ class L2SVMClassifier(SVMClassifier):
     than two classes are solved one against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
-    and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin, with
-    their Gram matrix, or by conjugate gradients where there are many columns. There is no
-    `predict_proba`: fit scikit-learn's `CalibratedClassifierCV` to the labeled rows instead.
+    and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin. There is
+    no `predict_proba`: fit scikit-learn's `CalibratedClassifierCV` to the labeled rows instead.
 
     Parameters
     ----------
@@ -157,15 +148,9 @@ class L2SVMClassifier(SVMClassifier):
         Whether `tol` was reached, for all classes.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    TransductiveSVMClassifier : Uses unlabeled rows.
-    sklearn.svm.LinearSVC : The same objective with a penalised intercept, another solver.
-
     References
     ----------
-    S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of large scale
-    linear SVMs", Journal of Machine Learning Research 6 (2005), 341-361.
+    Keerthi and DeCoste, Journal of Machine Learning Research 6 (2005), 341-361.
 
     Examples
     --------
@@ -205,13 +190,9 @@ def with_weight(rows: Rows, used: Indices) -> Rows:
 
 @dataclass(frozen=True)
 class PartlyLabeled:
-    r"""The objective of the weights, for given soft labels p of the unlabeled rows.
+    """The objective of the weights, for given soft labels p of the unlabeled rows.
 
-    .. math::
-
-        \frac{\alpha}{2} \lVert w \rVert^2 + \sum_i c_i \ell(y_i f_i)
-        + v \sum_j c_j \left( p_j \ell(f_j) + (1 - p_j) \ell(-f_j) \right),
-        \qquad \ell(t) = \tfrac12 \max(0, 1 - t)^2
+    A row with the weight c has the loss v c (p ℓ(f) + (1 - p) ℓ(-f)), with ℓ(t) = ½ max(0, 1 - t)².
     """
 
     labeled: Objective  # of the labeled rows: all others have no weight
@@ -254,12 +235,6 @@ class PartlyLabeled:
 @dataclass(eq=False, repr=False, kw_only=True)
 class SemiSupervisedSVM(SVMClassifier):
     """Base of classifiers for two classes that label the unlabeled rows."""
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        **SVMClassifier._parameter_constraints,
-        "unlabeled_weight": POSITIVE,
-        "positive_fraction": [Interval(Real, 0, 1, closed="both"), None],
-    }
 
     alpha: float = field(default=0.1, kw_only=False)
     scaling: str = "mean"

@@ -26,9 +26,7 @@ MAX_ACTIVE_SHARE = 0.7  # up to which a sparse matrix is reduced to the active r
 FIRST_ACCURACY, ACCURACY, N_FIRST = 0.03, 1e-4, 3
 # Where rounding errors end the descent, it has converged if so little was left to gain.
 NEGLIGIBLE_GAIN = 1e-8
-# A step that lowers the objective by less than a rounding error may still bring a row into the
-# margin. Maximum number of such steps in a row:
-MAX_IDLE_STEPS = 30
+MAX_IDLE_STEPS = 30  # in a row that lower the objective by less than a rounding error
 SLOPE_REDUCTION = 1e-6  # to which the line search lowers the slope
 
 
@@ -100,8 +98,7 @@ class Design:
 class Solution:
     """Where the solver is, or has ended: parameters with their scores.
 
-    Scores are stored as slacks: with a tiny penalty, a slack may be less than the rounding error of
-    its score, and its product with the row still balances the penalty.
+    Scores are stored as slacks, which may be less than the rounding errors of the scores.
     """
 
     parameters: Vector  # see `Design`
@@ -141,10 +138,7 @@ class LocalModel:
 
 @dataclass(frozen=True)
 class Objective:
-    r"""The loss of scores f, each with a margin above, below, or on both sides, and the penalty.
-
-    .. math:: \frac12 \sum_i p_i \max(0, 1 - f_i)^2 + n_i \max(0, 1 + f_i)^2
-    """
+    """The loss ½ Σ p max(0, 1 - f)² + n max(0, 1 + f)² of the scores f, and the penalty."""
 
     design: Design
     positive: Vector  # (n_rows,): p. A known label has one of the two costs, a soft label both
@@ -207,9 +201,8 @@ def minimise(
 ) -> Solution:
     """Minimise the objective, until a step promises less than `tol` of it.
 
-    On each set of rows within the margin the objective is quadratic. A step goes towards its
-    minimum, as far as the objective decreases. System and start may come from an earlier call.
-    Steps are reported if they have a name, `stage`.
+    A step goes towards the minimum of the quadratic function that the objective is on the rows
+    within the margin, as far as it decreases. Steps are reported if they have a name, `stage`.
     """
     n_rows = objective.design.rows.n_rows
     if start is None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import stored_weights
-from neverworse.methods._base import AT_LEAST_ONE, NOT_NEGATIVE, Constraints
 from neverworse.methods.svm._l2svm import PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
@@ -40,15 +37,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     where the gain is the share of unlabeled rows that y has right and the supervised SVM has
     wrong, and the loss the share that it has wrong and the supervised SVM has right.
 
-    1. Many local minima of the objective of `TransductiveSVMClassifier` are found, from the labels
-       of the supervised SVM and from random ones, by training and labeling in turns.
-    2. They are grouped into clusters, and the one with the smallest objective of each is kept.
-    3. The labels are found by linear programming, and rounded. Where they gain nothing in the
-       worst case, the supervised labels are kept.
-
-    Predictions are those of an SVM trained on all rows with these labels, or of the supervised SVM
-    where its labels are kept. The choice is safe if one of the separators is right. If none is, the
-    classifier may be worse than its supervised counterpart.
+    Separators are local minima of the objective of `TransductiveSVMClassifier`, from the labels of
+    the supervised SVM and from random ones; they are clustered, and the best of each cluster kept.
+    The labels are found by linear programming, and an SVM is trained with them; if they gain
+    nothing in the worst case, the supervised SVM is kept. The choice is safe if one of the
+    separators is right. If none is, it may be worse than the supervised counterpart.
 
     Parameters
     ----------
@@ -84,16 +77,10 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         Whether all separators were found, and the last SVM has converged.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    TransductiveSVMClassifier : Finds one such separator.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
-
     References
     ----------
-    Y.-F. Li and Z.-H. Zhou, "Towards making unlabeled data never hurt", International Conference on
-    Machine Learning (2011), 1081-1088; IEEE Transactions on Pattern Analysis and Machine
-    Intelligence 37 (2015), 175-188.
+    Li and Zhou, International Conference on Machine Learning (2011), 1081-1088, and IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 37 (2015), 175-188.
 
     Examples
     --------
@@ -104,14 +91,6 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     >>> clf.labels_
     array([0, 0, 0, 1, 1, 1])
     """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        **SemiSupervisedSVM._parameter_constraints,
-        "fraction_tolerance": [Interval(Real, 0, 1, closed="both")],
-        "n_samples": AT_LEAST_ONE,
-        "n_separators": AT_LEAST_ONE,
-        "risk": NOT_NEGATIVE,
-    }
 
     max_iter: int = 100_000
     fraction_tolerance: float = 0.05
@@ -172,10 +151,9 @@ def sample_separators(
     n_samples: int,
     random: np.random.RandomState,
 ) -> tuple[AnyArray, Vector]:
-    """Find local minima of the transductive objective, with shares of positive rows in a range.
+    """Return which rows are positive at local minima with shares in a range, and the objectives.
 
-    The first one starts with the labels of the supervised SVM, all others with random ones. Returns
-    which unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
+    The first one starts with the labels of the supervised SVM, all others with random ones.
     """
     labels, objectives = [], []
     scores = problem.scores(problem.start)
@@ -205,10 +183,7 @@ def _local_minimum(
 
 
 def _gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
-    """Return what each label gains over the supervised one if a separator is right.
-
-    1 where the label is right and the supervised one is wrong, and -risk the other way round.
-    """
+    """Return 1 where only the label is right, if a separator is, and -risk the other way round."""
     differs = supervised != separators
     return np.where(labels == separators, differs, np.where(differs, 0.0, -risk))
 
@@ -226,8 +201,7 @@ def safest_labels(
     """Return the labels whose smallest improvement over all separators is the largest.
 
     A linear program for the share of positive rows in each group of rows that all separators label
-    alike; rounding changes at most one row in as many groups as there are separators. In a group,
-    the rows with the largest `order` are positive.
+    alike. In a group, the rows with the largest `order` are positive.
     """
     patterns = np.vstack([supervised, separators])
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)

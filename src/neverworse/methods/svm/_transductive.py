@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
-from neverworse.methods._base import AT_LEAST_ONE, Constraints
+from neverworse.methods._base import CONSTRAINTS, Constraints
 from neverworse.methods.svm._l2svm import L2SVMClassifier, PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._newton import Solution
 from neverworse.projection import EPS, Weights
@@ -43,24 +43,18 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
         + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
 
-    with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S is
-    the sum of the weights s of the labeled and :math:`S_u` that of the unlabeled rows with
-    ``scaling="mean"``; both are 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
-    ``penalise_intercept=True``.
-
-    The classes are assumed to be clusters. If they are not, the classifier may be much worse than
-    its supervised counterpart. There are many local minima; one of them is found by
+    with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S and
+    :math:`S_u` are the sums of the weights s of the labeled and of the unlabeled rows with
+    ``scaling="mean"``, and 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
+    ``penalise_intercept=True``. If the classes are not clusters, the classifier may be much worse
+    than its supervised counterpart. One of many local minima is found by
 
     - "switching", as in SVMlin: the supervised SVM labels the unlabeled rows. Then their weight v
       grows from 1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive
       and a negative row within the margin exchange labels, as long as this lowers the loss.
     - "annealing": labels are probabilities :math:`p_j`, and :math:`\frac{T}{2 n_u} \sum_j H(p_j)`
-      is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. The
-      temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
-      switched as above at the full weight.
-
-    There is no `predict_proba`. For calibrated probabilities, wrap the fitted classifier in
-    scikit-learn's `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows.
+      is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. T
+      falls from 10 v by factors of 1.5, until the labels are hard; these are switched as above.
 
     Parameters
     ----------
@@ -73,8 +67,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         Maximum number of Newton steps, in total.
     {missing_label, verbose}
     unlabeled_weight : float, default=1.0
-        The weight v. With ``scaling="mean"`` and 1.0, the unlabeled rows count as much as the
-        labeled ones, however many there are.
+        The weight v. With 1.0 and means, they count as much as the labeled rows together.
     positive_fraction : float or None, default=None
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
         None: the share among the labeled rows.
@@ -95,8 +88,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     objective_ : float
         The local minimum.
     history_ : array of shape (n_trainings, 2)
-        The weight of the unlabeled rows (or the temperature) and the objective after each training
-        with it. Where the first is the same, the second never increases.
+        Weight v (or temperature) and objective after each training; the latter never increases
+        while the former stays.
     n_switches_ : int
         Pairs of rows that exchanged their labels.
     supervised_ : L2SVMClassifier
@@ -107,22 +100,11 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         Whether the last SVM has converged, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
-    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
-
     References
     ----------
-    T. Joachims, "Transductive inference for text classification using support vector machines",
-    International Conference on Machine Learning (1999), 200-209.
-
-    V. Sindhwani and S. S. Keerthi, "Large scale semi-supervised linear SVMs", ACM SIGIR (2006),
-    477-484.
-
-    V. Sindhwani, S. S. Keerthi and O. Chapelle, "Deterministic annealing for semi-supervised kernel
-    machines", International Conference on Machine Learning (2006), 841-848.
+    Joachims, International Conference on Machine Learning (1999), 200-209. Sindhwani and Keerthi,
+    ACM SIGIR (2006), 477-484. Sindhwani, Keerthi and Chapelle, International Conference on Machine
+    Learning (2006), 841-848.
 
     Examples
     --------
@@ -135,10 +117,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **SemiSupervisedSVM._parameter_constraints,
-        "positive_rounding": [StrOptions({"score", "svmlin"})],
+        **CONSTRAINTS,
         "method": [StrOptions({"switching", "annealing"})],
-        "max_switches": AT_LEAST_ONE,
     }
 
     max_iter: int = 10_000
@@ -202,10 +182,9 @@ def label_like_svmlin(scores: Vector, share: float) -> Mask:
 
 
 def share_probabilities(costs: Vector, share: float, temperature: float) -> Vector:
-    r"""Return the probabilities p of being positive that balance cost and entropy.
+    """Return the p with the mean `share` that minimise p·c less the temperature times the entropy.
 
-    They minimise :math:`\sum_j p_j c_j + T \sum_j p_j \log p_j + (1 - p_j) \log(1 - p_j)` among
-    those with the mean `share`. The cost c is that of a positive label less that of a negative one.
+    The cost c is that of a positive label less that of a negative one.
     """
     if share <= 0.0 or share >= 1.0:
         return np.full(len(costs), float(share >= 1.0))
@@ -271,12 +250,10 @@ class Search:
         return up[:n], down[:n]
 
     def anneal(self, weight: float, share: float, per_row: float) -> None:
-        r"""Lower the temperature T, minimising at each the objective less the entropy of labels.
+        """Lower the temperature, minimising at each the objective less the entropy of soft labels.
 
-        .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
-
-        Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the
-        entropy a sum or a mean over rows, like the loss. The hard labels stay as they are.
+        Weights and soft labels are minimised over in turns. The factor `per_row` makes the entropy
+        a sum or a mean over rows, like the loss. The hard labels stay as they are.
         """
         problem, temperature = self.problem, FIRST_TEMPERATURE * weight
         soft = np.full(len(problem.unlabeled), share)
