@@ -64,6 +64,14 @@ def test_a_damaged_file_is_computed_again(run, tmp_path):
     assert (tmp_path / "out/measurements/robustness.csv").read_bytes() == before
 
 
+def test_the_report_covers_what_earlier_runs_stored_in_the_folder(run, tmp_path):
+    for name in ("robustness", "table"):
+        assert run(name, "--repeats", "1", *WDBC)[0] == 0
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert 'id="robustness"' in report
+    assert 'id="table"' in report
+
+
 def command(folder, *arguments):
     return [
         *(sys.executable, "-m", "neverworse", "reproduce", "table", *WDBC),

@@ -89,7 +89,9 @@ def test_it_is_run_only_if_it_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(_experiments, "EVIDENCE_SIZES", (40,))
     X, y = load_breast_cancer(return_X_y=True)
     found = type("Found", (), {"data": X[:100], "target": y[:100]})
-    monkeypatch.setattr("neverworse.experiments._runner.load_paper_dataset", lambda *_, **__: found)
+    monkeypatch.setattr(
+        "neverworse.experiments._reproduction.load_paper_dataset", lambda *_, **__: found
+    )
     run = {"datasets": ["WDBC"], "jobs": 1, "out": tmp_path, "quiet": True}
     first = reproduce("evidence", repeats=1, **run)
     first.save(tmp_path, command="neverworse reproduce evidence")

@@ -77,25 +77,6 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to run. Each experiment uses those of the data sets that it is defined for."""
-
-    experiments: Sequence[str]
-    datasets: Sequence[str]
-    repeats: int | None = None  # None: as many as published
-    protocol: str = "code"
-    seed: int = 0
-    data_home: str | None = None  # folder in which data sets are looked up first
-
-    def datasets_of(self, experiment: Experiment) -> list[str]:
-        chosen = {*self.datasets, TWO_GAUSSIANS}
-        return [name for name in experiment.datasets if name in chosen]
-
-    def repeats_of(self, experiment: Experiment) -> range:
-        return range(experiment.repeats if self.repeats is None else self.repeats)
-
-
-@dataclass(frozen=True)
 class Sample:
     """Training rows drawn from a data set, labeled ones first, and test rows."""
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ import scipy
 import sklearn
 
 import neverworse
-from neverworse._files import write_whole
 from neverworse._words import count, decimal, signed
 from neverworse.experiments import _findings as findings
 from neverworse.experiments._analysis import (
@@ -30,12 +29,10 @@ from neverworse.experiments._analysis import (
 from neverworse.experiments._experiments import EXPERIMENTS
 from neverworse.experiments._findings import TOTALS, as_text, markdown_table, wins
 from neverworse.experiments._methods import PROTOCOLS
+from neverworse.experiments._reproduction import Reproduction, write
 from neverworse.experiments.report import figures
 from neverworse.experiments.report.figures import ROBUSTNESS_METHODS, TIMING_METHODS
 from neverworse.pages import Markup, picture, render
-
-if TYPE_CHECKING:
-    from neverworse.experiments._reproduction import Reproduction
 
 
 def save(
@@ -48,8 +45,7 @@ def save(
     paths = []
     for name, content in _contents(results, circumstances(results, command, took)):
         path = Path(out) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        write(path, content)
         paths.append(path)
     return paths
 
@@ -62,7 +58,7 @@ def circumstances(
     versions = [f"neverworse {neverworse.__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {package.__version__}" for name, package in packages.items()]
     known = {
-        "Command": command,
+        "Last command": command,
         "Seed": str(results.plan.seed),
         "Versions": ", ".join(versions),
         "Machine": f"{platform.platform()}, {count(os.cpu_count() or 1, 'core')}",
