@@ -46,7 +46,7 @@ def test_a_small_run(run, tmp_path):
     assert "20 of 20 folds" in words
     assert re.search(r"\d of 6 cells of Table 1 are within three standard errors", words)
     assert "Self-Learning 0 / 1 / 0 (published: 0 / 0 / 1)" in words
-    assert "With 2 repeats and the 64 tests of the paper no difference can be significant" in words
+    assert "With fewer than 11 repeats and the 64 tests of the paper no difference can be" in words
     assert out.rstrip().endswith(str(tmp_path / "out" / "report.html"))
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "neverworse reproduce robustness table --repeats 2 --datasets WDBC" in report

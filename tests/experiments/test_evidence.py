@@ -79,7 +79,9 @@ def test_the_page_says_how_it_was_made_and_how_exact_it_is():
     text = _findings.evidence_page(measured, summary, {"Command": "x"})
     assert "- Command: x" in text
     assert "means over 2 repeats" in text.replace("\n", " ")
-    assert "Means over 4 draws on 2 data sets (a share of 5 % is known to ±21.4 %):" in text
+    assert (
+        "40 labels: means over 4 draws on 2 data sets (a share of 5 % is known to ±21.4 %)" in text
+    )
     assert "| b | 1.125 | 25.0% | 1.125 | 25.0% | 3 |" in text
     assert "| B | 1.500 (50.0 %) |" in text
 

@@ -252,49 +252,50 @@ def measure_evidence(data: Data, rng: np.random.Generator) -> list[Record]:
     seed = int(rng.integers(2**31))
     records = []
     for n in EVIDENCE_SIZES:
-        if n <= LARGEST_SHARE * len(y):
-            unlabeled = ~np.isin(np.arange(len(y)), order[:n])
-            models, n_asked = _evidence_models(X, y, unlabeled, seed)
-            for name, model in models.items():
-                brier = np.mean((model.predict_proba(X[unlabeled])[:, 1] - y[unlabeled]) ** 2)
-                error = np.mean(model.predict(X[unlabeled]) != y[unlabeled])
-                measured = {"brier": float(brier), "error": float(error)}
-                asked = {"asked": n_asked.get(name, 0)}
-                records.append({"method": name, "n_labeled": n, **measured, **asked})
+        if n > LARGEST_SHARE * len(y):
+            break
+        unlabeled = ~np.isin(np.arange(len(y)), order[:n])
+        rows, truth = X[unlabeled], y[unlabeled]
+        for name, model, n_asked in _evidence_models(X, y, unlabeled, seed):
+            brier = np.mean((model.predict_proba(rows)[:, 1] - truth) ** 2)
+            measured = {
+                "brier": float(brier),
+                "error": float(np.mean(model.predict(rows) != truth)),
+            }
+            records.append({"method": name, "n_labeled": n, **measured, "asked": n_asked})
     return records
 
 
 def _evidence_models(
     X: Matrix, y: AnyArray, unlabeled: Mask, seed: int
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return safe stacking, sequential audits and what they are compared with, all fitted.
+) -> Iterator[tuple[str, Any, int]]:
+    """Yield names of fitted models, the models, and how many labels they asked for.
 
-    Also returns how many labels each of the sequential audits asked for.
+    These are safe stacking, sequential audits, and what they are compared with.
     """
     known = np.where(unlabeled, -1, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # only the loss matters
         stacked = clone(STACKING).set_params(random_state=seed).fit(X, known)
-        models = {BASELINE: stacked.baseline_, "projection": clone(PROJECTION).fit(X, known)}
-    models |= stacked.candidates_
+        projected = clone(PROJECTION).fit(X, known)
+    baseline, evidence = stacked.baseline_, stacked.evidence_
+    yield BASELINE, baseline, 0
+    yield "projection", projected, 0
+    candidates = list(stacked.candidates_.items())
+    yield from ((name, model, 0) for name, model in candidates)
     for name, settings in STACKED.items():
-        steps = replace(stacked.evidence_, **settings).steps
-        candidates = list(stacked.candidates_.items())
-        models[name] = moved(stacked.baseline_, candidates, steps, "predict_proba")
-    differences = stacked.evidence_.differences.mean(axis=0)
-    best = stacked.evidence_.names[np.argmin(differences)]
-    picked = models[best if differences.min() < 0.0 else BASELINE]
-    models["picked by cross-validation"] = picked
-    n_asked = {}
+        steps = replace(evidence, **settings).steps
+        yield name, moved(baseline, candidates, steps, "predict_proba"), 0
+    differences = evidence.differences.mean(axis=0)
+    best = stacked.candidates_[evidence.names[np.argmin(differences)]]
+    picked = best if differences.min() < 0.0 else baseline
+    yield "picked by cross-validation", picked, 0
     for loss, name in (("error", "sequential audit, errors"), ("brier", "sequential audit, Brier")):
-        audit = SequentialAudit(
-            stacked.baseline_, picked, X[unlabeled], loss=loss, random_state=seed
-        )
+        audit = SequentialAudit(baseline, picked, X[unlabeled], loss=loss, random_state=seed)
         while audit.verdict_ == "undecided" and audit.n_labels_ < MOST_QUESTIONS:
             questions = audit.next()
             audit.record(questions, y[unlabeled][questions])
-        models[name], n_asked[name] = audit.model_, audit.n_labels_
-    return models, n_asked
+        yield name, audit.model_, audit.n_labels_
 
 
 def _evidence_settings() -> dict[str, Any]:

@@ -86,7 +86,7 @@ def test_the_page_needs_nothing_else(small_page):
 
 
 def test_images_say_what_they_show(small_page):
-    assert len(small_page.images) == 3
+    assert len(small_page.images) == 2
     for image in small_page.images:
         assert "loss on" in image["alt"]
         assert len(image["alt"]) > 80

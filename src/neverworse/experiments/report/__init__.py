@@ -27,7 +27,7 @@ from neverworse.experiments._analysis import (
     published,
 )
 from neverworse.experiments._experiments import EXPERIMENTS
-from neverworse.experiments._findings import TOTALS, as_text, markdown_table, wins
+from neverworse.experiments._findings import TOTALS, as_text, markdown_table
 from neverworse.experiments._methods import PROTOCOLS
 from neverworse.experiments._reproduction import Reproduction, write
 from neverworse.experiments.report import figures
@@ -111,24 +111,16 @@ def write_report(
 def _picture(drawing: figures.Drawing) -> dict[str, Any]:
     """Return the arguments of the macro `picture`, with the image embedded."""
     width, height = (round(96 * inches) for inches in drawing.figure.get_size_inches())
-    return {
-        "source": picture(figures.render(drawing.figure, "png")),
-        "description": drawing.description,
-        "caption": drawing.title,
-        "width": width,
-        "height": height,
-    }
+    source = picture(figures.render(drawing.figure, "png"))
+    told = {"description": drawing.description, "caption": drawing.title}
+    return {"source": source, "width": width, "height": height, **told}
 
 
 def _run(results: Reproduction) -> Iterator[tuple[str, str]]:
     for name, measured in results.measurements.items():
-        experiment, n = EXPERIMENTS[name], measured["repeat"].nunique()
-        is_same = n == experiment.repeats or not experiment.published
-        of = "" if is_same else f" (published: {experiment.repeats})"
-        yield (
-            experiment.title,
-            f"{count(n, 'repeat')}{of} on {', '.join(measured['dataset'].unique())}",
-        )
+        experiment, names = EXPERIMENTS[name], ", ".join(measured["dataset"].unique())
+        of = f" (published: {experiment.repeats})" if experiment.published else ""
+        yield experiment.title, f"{findings.n_repeats(measured)}{of} on {names}"
 
 
 # Formats for numbers that are significantly better or worse.
@@ -146,26 +138,13 @@ CAPTION = (
     "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
     "of the paper)."
 )
-COMPARISON = (
-    "z is the difference in standard errors of both means, with the rounding of the published "
-    "one. Published: {source}"
-)
 
 
 def to_markdown(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1, and then each cell beside the published one."""
+    """Return Table 1 as in the paper."""
     head, *rows = table_one(cells, MARKDOWN)
-    parts = [
-        "# Table 1",
-        _caption(cells, correction, MARKDOWN),
-        markdown_table(head, rows),
-        "## Beside the published table",
-        COMPARISON.format(source=published()["source"]),
-        markdown_table(COMPARED, list(comparison(cells, MARKDOWN)), numbers_from=2),
-        f"## {TOTALS}",
-        markdown_table(WINS, wins(cells)),
-    ]
-    return "\n\n".join(parts) + "\n"
+    caption = _caption(cells, correction, MARKDOWN)
+    return f"# Table 1\n\n{caption}\n\n{markdown_table(head, rows)}\n"
 
 
 def to_latex(cells: pd.DataFrame, correction: str) -> str:
@@ -196,16 +175,16 @@ def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iter
     yield [TOTALS, *(as_text(counts[name]) if name in counts else "" for name in COLUMNS)]
 
 
-def comparison(cells: pd.DataFrame, marks: Marks) -> Iterator[list[str]]:
+def comparison(cells: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the columns `COMPARED` for each cell."""
     for cell in cells.to_dict(orient="records"):
-        ours = mean_and_sd(cell["mean"], cell["sd"], "±", 3)
-        theirs = mean_and_sd(cell["published"], cell["published_sd"], "±")
+        ours = mean_and_sd(cell["mean"], cell["sd"], decimals=3)
+        theirs = mean_and_sd(cell["published"], cell["published_sd"])
         yield [
             cell["dataset"],
             cell["method"],
-            marks[cell["mark"]].format(ours),
-            marks[cell["published_mark"]].format(theirs),
+            HTML[cell["mark"]].format(ours),
+            HTML[cell["published_mark"]].format(theirs),
             signed(decimal(cell["difference"])),
             signed(decimal(cell["z"], 1)),
             "" if np.isnan(cell["z"]) else "yes" if cell["agrees"] else "no",
@@ -225,19 +204,15 @@ def times(summary: pd.DataFrame) -> Iterator[list[str]]:
     """Yield relative times and seconds of both methods for each size, and the published ratio."""
     paper = published()["timing"]
     for size, found in summary.groupby("n_unlabeled"):
-        cells = [
-            text
-            for _, cell in found.set_index("method").loc[list(TIMING_METHODS)].iterrows()
-            for text in (
-                mean_and_sd(cell["ratio"], cell["standard_error"], "±", 1),
-                f"{cell['seconds']:.3g}",
-            )
-        ]
+        cells = []
+        for _, cell in found.set_index("method").loc[list(TIMING_METHODS)].iterrows():
+            cells.append(mean_and_sd(cell["ratio"], cell["standard_error"], decimals=1))
+            cells.append(f"{cell['seconds']:.3g}")
         theirs = f"{paper['Projection']:g}" if size == paper["n_unlabeled"] else ""
         yield [f"{size:,}", *cells, str(found["repeats"].max()), theirs]
 
 
-def mean_and_sd(mean: float, sd: float, plus_minus: str, decimals: int = 2) -> str:
+def mean_and_sd(mean: float, sd: float, plus_minus: str = "±", decimals: int = 2) -> str:
     """Format a mean with its standard deviation; a single repeat has none."""
     text = f"{mean:.{decimals}f}"
     return text if np.isnan(sd) else f"{text} {plus_minus} {sd:.{decimals}f}"

@@ -3,56 +3,36 @@
 from __future__ import annotations
 
 import io
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
-from neverworse._typing import Vector
 from neverworse._words import count
 from neverworse.experiments._analysis import published, ratios
 
 if TYPE_CHECKING:
     from neverworse.experiments._reproduction import Reproduction
 
-PAPER_METHODS = ("Self-Learning", "Projection", "TSVM")
 ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
 CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")
 TIMING_METHODS = ("Projection", "TSVM")
 PLACES = {"training": "labeled and unlabeled rows", "test": "test rows"}
-ROBUSTNESS_TITLE = "Robustness on {}, with ICLS"
 HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 RIBBON = 2.0  # standard errors
-
 FORMATS = ("png", "svg", "pdf")
-DOTS_PER_INCH = 200
-# Without a date, so that files are reproducible.
-METADATA: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
 SETTINGS = {
-    "svg.hashsalt": "neverworse",
-    "svg.fonttype": "path",  # looks the same everywhere
-    "pdf.fonttype": 42,  # can be edited
+    "font.size": 8,
+    "axes.titlesize": 9,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.linewidth": 0.3,
     "grid.color": "#DDDDDD",
-    "axes.labelsize": 9,
-    "axes.titlesize": 9,
-    "figure.labelsize": 9,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 8,
     "legend.frameon": False,
 }
 
@@ -78,27 +58,25 @@ class Drawing:
 
 def draw(results: Reproduction) -> dict[str, Drawing]:
     """Draw all figures of the experiments that were run, by the names of their files."""
-    drawings = {}
+    measured, summaries = results.measurements, results.summaries
     with mpl.rc_context(SETTINGS):
-        if "robustness" in results.measurements:
-            for name, title, rows, methods in (
-                ("figure1", "Figure 1: robustness, in the paper's form", "training", PAPER_METHODS),
-                ("robustness", ROBUSTNESS_TITLE, "training", ROBUSTNESS_METHODS),
-                ("robustness-test", ROBUSTNESS_TITLE, "test", ROBUSTNESS_METHODS),
-            ):
-                title = title.format(PLACES[rows])
-                measured = results.measurements["robustness"]
-                drawings[name] = draw_robustness(measured, title, rows, methods)
+        drawings = {
+            name: draw_robustness(measured["robustness"], title, rows)
+            for name, title, rows in (
+                ("figure1", "Figure 1: robustness, with ICLS", "training"),
+                ("robustness-test", "Robustness on test rows", "test"),
+            )
+            if "robustness" in measured
+        }
         for name, make in (("curves", draw_curves), ("timing", draw_timing)):
-            if name in results.summaries:
-                drawings[name] = make(results.summaries[name])
+            if name in summaries:
+                drawings[name] = make(summaries[name])
     return drawings
 
 
-def draw_robustness(
-    measurements: pd.DataFrame, title: str, rows: str, methods: tuple[str, ...]
-) -> Drawing:
+def draw_robustness(measurements: pd.DataFrame, title: str, rows: str) -> Drawing:
     """Draw the losses on training or test rows: a panel for each method, over all data sets."""
+    methods = ROBUSTNESS_METHODS
     found = ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
     found = found[found["method"].isin(methods)]
     names = list(found["dataset"].unique())
@@ -108,8 +86,15 @@ def draw_robustness(
     for ax, method in zip(axes, methods, strict=True):
         ax.set_title(method, pad=10)  # above the numbers of points that are cut off
         of_method = found[found["method"] == method].groupby("dataset")["ratio"]
-        for position, name in enumerate(names):
-            _draw_ratios(ax, position, name, np.asarray(of_method.get_group(name)), STYLES[method])
+        for x, name in enumerate(names):
+            ratio = of_method.get_group(name)
+            jitter = np.random.default_rng(x).uniform(-0.3, 0.3, len(ratio))
+            look = STYLES[method] | {"linestyle": "none", "markersize": 3.0, "alpha": 0.7}
+            ax.plot(x + jitter, ratio, **look, markeredgewidth=0.7 * (look["marker"] == "x"))
+            n_above = int((ratio > HIGHEST_RATIO).sum())
+            if n_above:
+                place: Any = (x, HIGHEST_RATIO), (0, 1.5), "data", "offset points"
+                ax.annotate(f"{n_above} ↑", *place, annotation_clip=False, ha="center", size=6.5)
         ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
         ax.set_ylim(0.0, HIGHEST_RATIO)
     axes[-1].set_xlim(-0.6, len(names) - 0.4)
@@ -117,28 +102,15 @@ def draw_robustness(
     figure.supylabel(f"loss on {PLACES[rows]}, semi-supervised / supervised")
     n_cut = int((found["ratio"] > HIGHEST_RATIO).sum())
     cut = f"Above {HIGHEST_RATIO:g} and cut off: {n_cut} of {len(found)} points."
-    figure.supxlabel(cut, size=8, color=GREY)
+    figure.supxlabel(cut, size="medium", color=GREY)
     highest = found.loc[found["method"] == "Projection", "ratio"].max()
-    return _drawing(
+    return Drawing(
         figure,
         title,
         f"A panel for each of {', '.join(methods)}, with a point for every repeat on each of "
         f"{count(len(names), 'data set')}: the loss on {PLACES[rows]} relative to the supervised "
         f"counterpart's, with a line at 1. The highest ratio of Projection is {highest:.4g}. {cut}",
     )
-
-
-def _draw_ratios(ax: Axes, x: int, name: str, ratio: Vector, style: dict[str, Any]) -> None:
-    """Draw the points of a data set with horizontal jitter, and how many are above the axes."""
-    # The jitter depends only on the data set, so that figures are reproducible.
-    jitter = np.random.default_rng(zlib.crc32(name.encode())).uniform(-0.3, 0.3, len(ratio))
-    edge = 0.7 if style["marker"] == "x" else 0.0
-    look = {**style, "linestyle": "none", "markersize": 3.0, "markeredgewidth": edge}
-    ax.plot(x + jitter, ratio, **look, alpha=0.7, zorder=2)
-    n_cut = int((ratio > HIGHEST_RATIO).sum())
-    if n_cut:
-        above = (x, HIGHEST_RATIO), (0, 1.5), "data", "offset points"
-        ax.annotate(f"{n_cut} ↑", *above, annotation_clip=False, ha="center", size=6.5)
 
 
 def draw_curves(summary: pd.DataFrame) -> Drawing:
@@ -168,7 +140,7 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
         ax.set_ylabel(f"{label} on test rows")
     handles, labels = axes[0, 0].get_legend_handles_labels()  # those of all panels
     figure.legend(handles, labels, ncols=3, loc="outside lower center", handlelength=3.2)
-    return _drawing(
+    return Drawing(
         figure,
         "Figure 2: learning curves",
         f"Curves of {', '.join(CURVE_METHODS)} on {', '.join(names)}: classification error "
@@ -209,7 +181,7 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax.set_ylabel("training time, relative to supervised counterpart")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     last = summary[summary["method"] == "Projection"].iloc[-1]
-    return _drawing(
+    return Drawing(
         figure,
         "Training time",
         "Training time relative to the supervised counterpart, on logarithmic axes. At "
@@ -218,16 +190,9 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     )
 
 
-def _drawing(figure: Figure, title: str, description: str) -> Drawing:
-    """Compute the layout of a figure once, not each time it is rendered."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return Drawing(figure, title, description)
-
-
 def render(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the content of a file: always the same bytes for the same figure."""
+    """Return a figure as the content of a file."""
     file = io.BytesIO()
     with mpl.rc_context(SETTINGS):
-        figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=METADATA[kind])
+        figure.savefig(file, format=kind, dpi=200)
     return file.getvalue()
