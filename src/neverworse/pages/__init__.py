@@ -37,12 +37,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 # colour in light, dark and print is in the style sheet.
 COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(LIGHT)}
 _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
-# Styles of matplotlib that become attributes: the content security policy of pages forbids styles
-# other than the style sheet.
-_KEPT = {"stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin"}
-_KEPT |= {"stroke-linecap", "stroke-opacity", "fill-opacity", "opacity"}
-_KEPT |= {"fill", "stroke", "font-size", "font-weight", "text-anchor"}
-
 WIDTH = 480  # pixels: two fit side by side on a screen, and one is readable on a phone
 LETTERS, SMALL = 12, 11  # font sizes in pixels
 STYLE = {
@@ -162,8 +156,7 @@ class Chart:
 
     figure: Figure
     description: str = ""  # for those who cannot see it
-    # Tooltips of artists by their gid: one, or one for each of their shapes.
-    titles: dict[str, str | Sequence[str]] = field(default_factory=dict)
+    titles: dict[str, Sequence[str]] = field(default_factory=dict)  # tooltips of markers, by gid
     names: list[str] = field(default_factory=list)  # texts that placeholders stand for
 
     def placeholder(self, content: str) -> str:
@@ -176,18 +169,13 @@ class Chart:
         svg = _rendered(self.figure, identity).replace("xlink:href", "href")
         svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{identity}-", svg)
         root = ET.fromstring(svg)
-        for parent in root.iter():
-            for child in list(parent):
-                if child.tag in (f"{SVG}metadata", f"{SVG}style"):
-                    parent.remove(child)
         for group in root.iter(f"{SVG}g"):
-            title = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"), ())
-            shapes = [group] if isinstance(title, str) else list(_shapes(group))
-            texts = [title] if isinstance(title, str) else title
-            if len(shapes) == len(texts):  # otherwise, some are outside the axes: not drawn
-                for shape, text in zip(shapes, texts, strict=True):
-                    _set_title(shape, text)
-        for element in root.iter():
+            texts = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"), ())
+            for marker, text in zip(group.iter(f"{SVG}use"), texts, strict=False):
+                ET.SubElement(marker, f"{SVG}title").text = text
+        for element in list(root.iter()):
+            for child in element.findall(f"{SVG}metadata") + element.findall(f"{SVG}style"):
+                element.remove(child)
             placeholder = re.fullmatch(r"@(\d+)", (element.text or "").strip())
             if placeholder:
                 element.text = self.names[int(placeholder[1])]
@@ -210,47 +198,22 @@ def _rendered(figure: Figure, salt: str) -> str:
     return file.getvalue()
 
 
-def _shapes(group: Any) -> Iterator[Any]:
-    for child in group:
-        if child.tag == f"{SVG}g":
-            yield from _shapes(child)
-        elif child.tag.removeprefix(SVG) in ("path", "use", "rect"):
-            yield child
-
-
-def _set_title(element: Any, content: str) -> None:
-    if content:
-        title = ET.Element(f"{SVG}title")
-        title.text = content
-        element.insert(0, title)
-
-
 def _restyle(element: Any) -> None:
-    """Turn styles into attributes and classes, and round positions."""
+    """Turn styles into attributes and classes: pages forbid styles but those of the style sheet."""
     declared = re.findall(r"([\w-]+): *([^;]+)", element.attrib.pop("style", ""))
-    styles = {key: value.strip() for key, value in declared}
+    styles = {key: value.strip() for key, value in declared if key != "font-family"}
     # Older versions of matplotlib have one style for fonts.
     shorthand = re.match(r"(?:(\d00|bold) )?([\d.]+)px", styles.pop("font", ""))
     if shorthand:
         styles |= {"font-weight": shorthand[1] or "normal", "font-size": shorthand[2]}
     classes = []
     for key, value in styles.items():
-        if key in ("fill", "stroke") and value != "none":
+        if value in _ROLE_OF:
             classes.append(f"{key[0]}-{_ROLE_OF[value]}")
-        elif key in _KEPT:
+        else:
             element.set(key, value.removesuffix("px"))
     if classes:
         element.set("class", " ".join(sorted(classes)))
-    for key in ("d", "x", "y", "width", "height", "transform"):
-        if key in element.attrib:
-            element.set(key, _rounded(element.get(key)))
-
-
-def _rounded(positions: str) -> str:
-    rounded = re.sub(
-        r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), positions
-    )
-    return " ".join(rounded.split())
 
 
 @contextmanager

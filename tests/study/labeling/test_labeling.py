@@ -67,7 +67,7 @@ def test_rows_to_decide_are_those_of_a_sequential_audit_and_get_different_classe
 def test_the_verdict_is_true_when_all_rows_that_differ_have_labels(case):
     opening, folder, truth = case
     labeling = opening()
-    while labeling.standing().is_open:
+    while labeling.standing().verdict == "undecided":
         answer(labeling, truth, [labeling.current([]).row])
     rows, baseline, candidate = codes_of(folder)
     right = np.array([asked.CLASSES.index(truth[row - 1]) for row in rows])
@@ -119,7 +119,7 @@ def test_an_answer_for_training_counts_when_its_row_is_drawn_later(case):
     assert later.standing().n_train == len(every) - 1
     answer(later, truth, draws)
     assert later.current([]) is None
-    assert not later.standing().is_open
+    assert later.standing().verdict != "undecided"
     assert later.standing().n_train < len(every) - 1
 
 
@@ -262,7 +262,7 @@ def test_a_sheet_has_the_row_its_columns_an_empty_target_and_what_it_is_for(case
     [
         ("row,colour\n1,ham\n", "has no column 'kind'. Fill in the file that --next has written"),
         ("line,kind\n1,ham\n", "has no column 'row'. Fill in"),
-        ("row,kind\none,ham\n", "'one' in column 'row' is not a row number."),
+        ("row,kind\none,ham\n", "'one' is not a row number."),
         ("row,kind\n1,ham\n1,=spam\n", "Row 1 has two classes in"),
     ],
 )

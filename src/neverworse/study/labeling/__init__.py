@@ -206,29 +206,26 @@ class Labeling:
         asked, names, coded = self._decide.keys() | self._train.keys(), self.target.class_names, {}
         for row, text in answers.items():
             code = self.target.code_of(text)
-            before = self.answers.get(row, code)
             if row not in asked:
-                problem = (
+                raise TableError(
                     f"Row {row} was not asked for. Which rows decide is drawn at random: labels of "
-                    "rows that people choose would void the guarantee."
+                    "rows that people choose would void the guarantee.",
+                    "Answer the rows of --next; write other labels into the table, and fit again.",
+                    code="label",
                 )
-                fix = "Answer the rows of --next; write other labels into the table, and fit again."
-            elif code is None:
-                problem = f"Row {row} has the class {text.strip()!r}, which no labeled row has."
-                fix = (
-                    f"The classes are {quoted(names)}. For another one, write labels into the "
-                    "table, and fit again."
+            if code is None:
+                raise TableError(
+                    f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
+                    f"The classes are {quoted(names)}. For another one, fit again.",
+                    code="label",
                 )
-            elif before is not None and before != code:
-                problem = (
-                    f"Row {row} has the class {text.strip()!r} here, but was {names[before]!r} "
-                    "before."
+            if self.answers.get(row, code) != code:
+                raise TableError(
+                    f"Row {row} was {names[self.answers[row]]!r} before.",
+                    f"If that was a mistake, take it back first: --withdraw {row}.",
+                    code="label",
                 )
-                fix = f"If that was a mistake, take it back first: --withdraw {row}."
-            else:
-                coded[row] = code
-                continue
-            raise TableError(problem, fix, code="label")
+            coded[row] = code
         new = [row for row in coded if row not in self.answers]
         self.answers |= coded
         self._skipped.difference_update(new)
@@ -300,15 +297,10 @@ class Labeling:
         if isinstance(self._table, StoredTable):
             raise TableError("The table is larger than memory: write the answers into its files.")
         names, codes = self.target.class_names, self._codes()
-        columns = {name: _plain(self._table.column(name)) for name in self._table.column_names}
         labels = [None if np.isnan(code) else names[int(code)] for code in codes]
-        return pa.table(columns | {self.settings.target: pa.array(labels)})
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without a dictionary, which CSV cannot have."""
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+        target = self.settings.target
+        place = self._table.column_names.index(target)
+        return self._table.set_column(place, target, pa.array(labels))
 
 
 def _taken(table: pa.Table | StoredTable, rows: Indices) -> pa.Table:

@@ -55,10 +55,6 @@ class Standing:
     expected_labels: int  # how many more labels a verdict is likely to take
 
     @property
-    def is_open(self) -> bool:
-        return self.verdict == UNDECIDED
-
-    @property
     def is_decided(self) -> bool:
         return self.verdict in (NOT_WORSE, WORSE)
 
@@ -105,16 +101,14 @@ class Standing:
                 f"{count(self.n_waiting, 'answer')} will count once all rows drawn earlier are "
                 "labeled: otherwise, easy rows would decide."
             )
-        if self.is_open:
+        if self.verdict == UNDECIDED:
             yield f"About {count(self.expected_labels, 'more label')} will probably decide."
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"words": [self.decision, *self.reasons()]}
 
 
-WIDTH, HEIGHT = 480, 220
-LEFT, RIGHT, TOP, BOTTOM = 56, 464, 14, 176  # of the axes
-MIN_ANSWERS = 10  # that the axis has room for
+MIN_ANSWERS = 10  # that the axis of the picture has room for
 
 
 def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] | None:
@@ -122,17 +116,11 @@ def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] 
     if not standing.n_differing:
         return None
     n = len(history) - 1
-    most = max(n, min(standing.n_differing, max(MIN_ANSWERS, n + standing.expected_labels)))
     (lowest, highest), (low, high) = history[0], history[-1]
-
-    def x(k: float) -> float:
-        return round(LEFT + (RIGHT - LEFT) * k / most, 1)
-
-    def y(value: float) -> float:
-        return round(TOP + (BOTTOM - TOP) * (highest - value) / (highest - lowest), 1)
-
     lower, upper = (
-        [f"{x(k):g},{y(ends[side]):g}" for k, ends in enumerate(history)] for side in (0, 1)
+        # In the picture, up is negative.
+        [f"{k},{-100.0 * ends[side]:g}" for k, ends in enumerate(history)]
+        for side in (0, 1)
     )
     return {
         "description": (
@@ -140,19 +128,12 @@ def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] 
             f"from {in_points(low)} to {in_points(high)} percentage points; at "
             f"first from {in_points(lowest)} to {in_points(highest)}."
         ),
-        "band": " ".join([*upper, *reversed(lower)]),
-        "low": " ".join(lower),
-        "high": " ".join(upper),
-        "zero": y(0.0),  # both models are equally good
-        "heights": [(y(value), in_points(value)) for value in (lowest, 0.0, highest)],
-        "lengths": [(x(k), f"{k:,}") for k in (0, most)],
-        "now": (x(n), y(low), y(high)),
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": RIGHT,
-        "top": TOP,
-        "bottom": BOTTOM,
+        "low": lower,
+        "high": upper,
+        "ends": (100.0 * lowest, 100.0 * highest),
+        "labels": (in_points(lowest), in_points(highest)),
+        "n": n,
+        "most": max(n, min(standing.n_differing, max(MIN_ANSWERS, n + standing.expected_labels))),
     }
 
 
@@ -207,36 +188,21 @@ def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[i
     table = read_table(files, found_options(files, options))
     every = table.column_names
     names = {name.removeprefix("'"): name for name in every} | {name: name for name in every}
+    keep = "Fill in the file that --next has written, and keep its columns and numbers."
     for name in (number, target):
         if name not in names:
-            raise TableError(
-                f"{files[0].name} has no column {name!r}.",
-                "Fill in the file that --next has written, and keep its columns.",
-                code="column",
-                column=name,
-            )
+            raise TableError(f"{path} has no column {name!r}.", keep, code="column", column=name)
     unanswered = {"", *(marker.strip() for marker in labeling.settings.markers or ())}
     answers: dict[int, str] = {}
     rows, classes = (id_texts(table.column(names[name])).to_pylist() for name in (number, target))
     for text, label in zip(rows, classes, strict=True):
         if label.strip() in unanswered:
             continue
-        try:
-            row = int(text)
-        except ValueError:
-            raise TableError(
-                f"{text!r} in column {number!r} is not a row number.",
-                "Keep the numbers that --next has written.",
-                code="value",
-                column=number,
-            ) from None
-        if answers.setdefault(row, label) != label:
-            raise TableError(
-                f"Row {row} has two classes in {files[0].name}: {answers[row]!r} and {label!r}.",
-                "Keep the right one.",
-                code="label",
-                column=target,
-            )
+        if not text.strip().isdecimal():
+            raise TableError(f"{text!r} is not a row number.", keep, column=number)
+        if answers.setdefault(int(text), label) != label:
+            problem = f"Row {text} has two classes in {path}: {answers[int(text)]!r} and {label!r}."
+            raise TableError(problem, "Keep the right one.", code="label", column=target)
     return answers
 
 

@@ -1,4 +1,4 @@
-"""The charts of a report: what is proved, how rows score, weights, methods, and learning curves."""
+"""The charts of a report: how rows score, weights, methods, and learning curves."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ import numpy as np
 
 from neverworse._words import count, decimal, number, short, width
 from neverworse.pages import COLOURS, SMALL, Chart, canvas, number_axis
-from neverworse.study._study import (
-    CalibrationBin,
-    Coefficient,
-    Curve,
-    Estimate,
-    Scores,
-)
+from neverworse.study._study import CalibrationBin, Coefficient, Curve, Estimate, Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,34 +52,6 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Return the looks of methods: those of supervised and projected never change."""
     known, others = {"supervised": SUPERVISED, "projected": PROJECTED}, cycle(OTHERS)
     return {method: known.get(method) or next(others) for method in methods}
-
-
-def bounds_chart(best: float, worst: float) -> Chart:
-    """Draw the interval of the difference of two losses, over all labelings."""
-    low, high = min(best, 0.0), max(worst, 0.0)
-    chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
-    reach = (high - low) or 1.0
-    limits = low - 0.04 * reach, high + 0.04 * reach
-    label = "difference from the loss of the supervised model"
-    ax.set(xlim=limits, ylim=(-1.0, 3.6), yticks=[], xlabel=label)
-    ax.spines["left"].set_visible(False)
-    number_axis(ax.xaxis)
-    ax.xaxis.grid(False)
-    ax.axvline(0.0, ymax=0.36, color=INK, linewidth=1.5)
-    colour = PROJECTED.colour if worst <= 0 else SUPERVISED.colour
-    ax.plot([best, worst], [0, 0], color=colour, linewidth=10, solid_capstyle="butt", gid="range")
-    # One above the other, for the interval may be too short for both.
-    for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
-        # Towards the side with more room.
-        side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
-        way = "lower" if value <= 0 else "higher"
-        ax.text(value, height, f"in the {case} case {number(abs(value))} {way}", ha=side)
-    chart.titles["range"] = f"between {number(best)} and {number(worst)}"
-    chart.description = (
-        f"Whatever the labels, the loss differs by {chart.titles['range']} from that of the "
-        "supervised model, which is at 0. Below 0 is better."
-    )
-    return chart
 
 
 def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
@@ -173,11 +139,10 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
         ends = [each.low for each in found], [each.high for each in found]
         ax.fill_between(curve.sizes, *ends, color=look.colour, alpha=0.14, linewidth=0)
         dots(ax, curve.sizes, [each.value for each in found], look, f"line{k}", line=look.line)
-        titles = [
+        chart.titles[f"line{k}"] = [
             f"{line.method}, {count(size, f'{curve.rows} row')}: {_with_ends(each)}"
             for size, each in zip(curve.sizes, found, strict=True)
         ]
-        chart.titles[f"line{k}"] = ["", *titles]
     number_axis(ax.yaxis)
     # Logarithmic, with a place for 0, which may be a size.
     ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
@@ -208,7 +173,7 @@ def intervals_chart(
         ends, colour = [each.low, each.high], look_of[name].colour
         ax.plot(ends, [k, k], color=colour, linewidth=2.5, solid_capstyle="round")
         dots(ax, [each.value], [k], look_of[name], f"dot{k}", line="none")
-        chart.titles[f"dot{k}"] = f"{name}: {_with_ends(each)}"
+        chart.titles[f"dot{k}"] = [f"{name}: {_with_ends(each)}"]
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
     ax.set_xlabel(label)
@@ -227,11 +192,10 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     ends = [each.low for each in observed], [each.high for each in observed]
     ax.vlines(predicted, *ends, color=look.colour, linewidth=2.5, alpha=0.45)
     dots(ax, predicted, [each.value for each in observed], look, "bins")
-    titles = [
+    chart.titles["bins"] = [
         f"predicted {decimal(each.predicted, 2)}: observed {_with_ends(each.observed, 2)}"
         for each in bins
     ]
-    chart.titles["bins"] = ["", *titles]
     label = chart.placeholder(f"predicted probability of {short(positive, 34)}")
     limits = -0.03, 1.03
     ax.set(xlim=limits, ylim=limits, xlabel=label, ylabel="share of held-out rows")
