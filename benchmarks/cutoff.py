@@ -45,7 +45,7 @@ def count(data, name, seed, repeats):
     for repeat in range(repeats):
         rng = random_numbers(seed, TABLE.name, name, repeat)
         for sample in draw_cross_validation(data, PROTOCOL, rng):
-            labeled = sample.X[: sample.n_labeled]
+            labeled = sample.X[np.asarray(sample.y) != -1]
             pairs = (sample.X, sample.X), (labeled, labeled), (sample.X, labeled)
             counts.append([n_left_out(centre, rows) for centre, rows in pairs])
     return np.array(counts)

@@ -88,6 +88,15 @@ def curves(measurements: pd.DataFrame) -> pd.DataFrame:
     return grouped.agg(mean="mean", standard_error="sem").reset_index()
 
 
+def ends(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return for each learning curve its lowest mean and its last one, with numbers of rows."""
+    keys = ["dataset", "measure", "method"]
+    curves = summary.groupby(keys, sort=False)
+    lowest = summary.loc[curves["mean"].idxmin(), [*keys, "n_unlabeled", "mean"]]
+    last = summary.loc[curves["n_unlabeled"].idxmax()]
+    return last.merge(lowest, on=keys, suffixes=("", "_lowest"))
+
+
 def errors_of_repeats(measurements: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
     """Return the cross-validation error of each repeat, with a column for each method."""
     weights = measurements["n_test"] if protocol.pooled_folds else 1.0

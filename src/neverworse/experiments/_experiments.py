@@ -18,12 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from neverworse._typing import AnyArray, Mask, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
-from neverworse.evidence import (
-    SafeStackingClassifier,
-    SequentialAudit,
-    default_candidates,
-    moved,
-)
+from neverworse.evidence import SafeStackingClassifier, SequentialAudit, default_candidates, moved
 from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
 from neverworse.methods import HiddenLabels
 
@@ -58,11 +53,7 @@ STACKED: dict[str, dict[str, Any]] = {  # settings of `Evidence`
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment.
-
-    ``run(data, protocol, rng, repeat)`` returns the records of one repeat: dictionaries with the
-    method, what was varied, and what was measured.
-    """
+    """An experiment; the records of a repeat say what was varied, and what was measured."""
 
     name: str
     title: str  # what it is in the paper, if it is there
@@ -84,7 +75,6 @@ class Sample:
     y: HiddenLabels
     X_test: Matrix
     y_test: AnyArray
-    n_labeled: int
 
     @classmethod
     def of(cls, data: Data, labeled: AnyArray, unlabeled: AnyArray, test: AnyArray) -> Sample:
@@ -92,7 +82,7 @@ class Sample:
         X, y = data
         train = np.concatenate([labeled, unlabeled])
         known = np.where(np.arange(len(train)) < len(labeled), y[train], -1)
-        return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test], len(labeled))
+        return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test])
 
     def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Pipeline]]:
         """Fit one method after another to the training rows.
@@ -107,17 +97,15 @@ class Sample:
             yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
 
     def measure(self, method: Method, model: Any, *, training: bool = True) -> Record:
-        """Return the error and the mean loss on the test rows, and losses on the training rows.
+        """Return the error on the test rows, and mean losses on these and on the training rows.
 
-        These are the mean loss on labeled rows, on all training rows with their true labels, and
-        that of the supervised model that the method started from, if it has one.
+        The latter also for the supervised model that the method started from, if it has one.
         """
         wrong = model.predict(self.X_test) != self.y_test
         test = method.losses(model, self.X_test, self.y_test)
         record = {"error": float(wrong.mean()), "test_loss": float(test.mean())}
         if training:
             losses = method.losses(model, self.X, self.y.y_true)
-            record["labeled_loss"] = float(losses[: self.n_labeled].mean())
             record["training_loss"] = float(losses.mean())
             start = supervised_of(model)
             if start is not None:

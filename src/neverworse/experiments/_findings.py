@@ -1,16 +1,14 @@
-"""The results in words, and whether the claims of the paper's text agree with them."""
+"""The results in words."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from neverworse._words import MINUS, count, percent
+from neverworse._words import count, percent
 from neverworse.experiments._analysis import WITHIN, count_marks, n_tests, published
 from neverworse.experiments._experiments import MOST_QUESTIONS
 
@@ -21,8 +19,6 @@ MARKS = {"better": "better", "worse": "worse", "": "no different"}
 COUNTED = {"robustness": "resamplings", "table": "folds of the cross-validation"}
 TOTALS = "Win / draw / loss"
 MIN_REPEATS = 11  # with fewer, no p-value is small enough, even of equal differences
-# On this data set, errors are known to be lower than published.
-EXCEPTION = "Mammography"
 
 
 def headline(results: Reproduction) -> Iterator[tuple[str, list[str], bool | None]]:
@@ -38,8 +34,6 @@ def headline(results: Reproduction) -> Iterator[tuple[str, list[str], bool | Non
             f"{name} {ours} (published: {paper})" for name, ours, paper, _ in wins(cells)
         )
         yield TOTALS, [f"{totals}.", *filter(None, [too_few_repeats(cells)])], None
-    if "curves" in results.measurements:
-        yield "Learning curves", [claims_sentence(results.measurements["curves"])], None
     if "evidence" in results.measurements:
         pair = results.measurements["evidence"], results.summaries["evidence"]
         yield "Evidence", [evidence_sentence(*pair)], None
@@ -72,11 +66,6 @@ def agreement_sentence(cells: pd.DataFrame) -> str:
         f"{n_compared - len(far)} of {n_compared} cells of Table 1 are within three standard "
         f"errors of the published ones{'; not those of ' if names else ''}{', '.join(names)}."
     )
-
-
-def is_known_exception(cells: pd.DataFrame) -> pd.Series:
-    """Return for each cell whether it differs in the one way that is known."""
-    return (cells["dataset"] == EXCEPTION) & (cells["z"] < -WITHIN)
 
 
 def wins(cells: pd.DataFrame) -> list[list[str]]:
@@ -114,107 +103,6 @@ def n_repeats(measurements: pd.DataFrame) -> str:
     counts = measurements.groupby("dataset")["repeat"].nunique()
     fewest, most = counts.min(), counts.max()
     return count(most, "repeat") if fewest == most else f"{fewest} to {most} repeats"
-
-
-# The claims of the paper's text about its learning curves
-
-Verdict = Literal["agrees", "differs", "undecided"]
-
-SURE = 3.0  # standard errors of a paired difference
-VISIBLE = 0.01  # smaller differences do not contradict the claim that there is none
-MEASURES = {"error": "error", "loss": "test_loss"}
-METHODS = ("Self-Learning", "ICLS", "Projection")
-# The sign of the claimed change, and whether there is such a change or none.
-VERBS = {
-    "rises again for many unlabeled rows": (+1, True),
-    "keeps falling": (-1, True),
-    "does not rise": (+1, False),
-    "is lower than that of": (-1, True),
-    "is not lower than that of": (-1, False),
-}
-# Data set, measure, method, verb, and the other method at the largest number of unlabeled rows, or
-# none to compare the method with itself at the size from which on its error no longer falls.
-CLAIMS = (
-    ("Ionosphere", "error", "Self-Learning", "rises again for many unlabeled rows", ""),
-    ("Ionosphere", "loss", "Self-Learning", "keeps falling", ""),
-    ("Ionosphere", "error", "ICLS", "does not rise", ""),
-    ("Ionosphere", "error", "Projection", "does not rise", ""),
-    ("SPECT", "error", "Self-Learning", "is not lower than that of", "Supervised"),
-    ("SPECT", "error", "Projection", "is not lower than that of", "Supervised"),
-    ("SPECT", "error", "ICLS", "is lower than that of", "Supervised"),
-    *(("USPS", m, one, "is lower than that of", "Supervised") for m in MEASURES for one in METHODS),
-    *(
-        ("USPS", m, "Self-Learning", "is lower than that of", one)
-        for m in MEASURES
-        for one in METHODS[1:]
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, the numbers that it is checked by, and the outcome."""
-
-    dataset: str
-    text: str
-    evidence: str
-    verdict: Verdict
-
-
-def check(measurements: pd.DataFrame) -> list[Claim]:
-    """Check all claims about data sets whose learning curves were measured.
-
-    Where a curve is said to turn, the size with the lowest mean error is the one to compare with.
-    Choosing it favours a rise; three standard errors allow for a choice among ten sizes.
-    """
-    checked = []
-    for dataset, part in measurements.groupby("dataset", sort=False):
-        by = ["method", "n_unlabeled"]
-        curves = part.pivot(index="repeat", columns=by, values=list(MEASURES.values()))
-        curves = curves.sort_index(axis="columns")
-        last = part["n_unlabeled"].max()
-        for _, measure, method, verb, other in (claim for claim in CLAIMS if claim[0] == dataset):
-            column = MEASURES[measure]
-            if other:
-                before, where = curves[column, other, last], f"{last} unlabeled rows"
-                where += "" if other == "Supervised" else f", {other} → {method}"
-            else:
-                lowest = curves["error", method].mean().drop(last).idxmin()
-                before, where = curves[column, method, lowest], f"{lowest} → {last} unlabeled rows"
-            after = curves[column, method, last]
-            change, error = after.mean() - before.mean(), (after - before).sem()
-            found = f"{before.mean():.4f} → {after.mean():.4f}, by {change:+.4f}"
-            found += f" ± {error:.4f}" if np.isfinite(error) else ""
-            text = f"The {measure} of {method} {verb} {other}".strip()
-            verdict = judge(change, error, *VERBS[verb])
-            evidence = f"{where}: {found.replace('-', MINUS)}"
-            checked.append(Claim(str(dataset), f"{text}.", evidence, verdict))
-    return checked
-
-
-def judge(change: float, standard_error: float, sign: int, is_there: bool) -> Verdict:
-    """Judge the claim that there is a change of that sign, or that none can be seen.
-
-    A single repeat has no standard error, and decides nothing.
-    """
-    size, margin, least = sign * change, SURE * standard_error, 0.0 if is_there else VISIBLE
-    if size - margin > least:
-        return "agrees" if is_there else "differs"
-    if size + margin < least:
-        return "differs" if is_there else "agrees"
-    return "undecided"
-
-
-def claims_sentence(measurements: pd.DataFrame) -> str:
-    """Count the claims about learning curves that agree, and quote those that differ."""
-    claims = check(measurements)
-    found = Counter(claim.verdict for claim in claims)
-    sentence = (
-        f"{len(claims)} statements of the paper about learning curves were checked. Agree: "
-        f"{found['agrees']}, differ: {found['differs']}, undecided: {found['undecided']}."
-    )
-    differ = [f"{c.dataset}: “{c.text}”" for c in claims if c.verdict == "differs"]
-    return f"{sentence} Those that differ: {' '.join(differ)}" if differ else sentence
 
 
 # The evidence experiment, beyond the paper

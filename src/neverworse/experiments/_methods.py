@@ -33,18 +33,17 @@ GINV_CUTOFF = 2.0**-26
 
 @dataclass(frozen=True)
 class Protocol:
-    """Settings that differ between the text of the paper and its code."""
+    """Settings that differ between the text of the paper and its code; the code's by default."""
 
-    name: str
-    cutoff: float | None  # of singular values, see `Truncation`; None: exact least squares
-    svm_alpha: float  # penalty of the support vector machines
-    svm_scaling: str  # "sum" or "mean" of the losses of the transductive one
-    positive_rounding: str  # of the number of its positive rows: "score" or "svmlin"
-    principal_components: bool  # whether robustness starts with those of 99 % of the variance
-    fewest_labels: int  # in robustness and learning curves
-    fewest_labels_in_folds: int
-    largest_size: int  # unlabeled rows in the learning curves
-    pooled_folds: bool  # whether errors are those of all rows together, or means over folds
+    cutoff: float | None = GINV_CUTOFF  # of singular values, see `Truncation`; None: exact
+    svm_alpha: float = 0.1  # penalty of the support vector machines
+    svm_scaling: str = "mean"  # or "sum" of the losses of the transductive one
+    positive_rounding: str = "svmlin"  # of the number of its positive rows; or "score"
+    principal_components: bool = True  # whether robustness starts with 99 % of the variance
+    fewest_labels: int = 10  # in robustness and learning curves
+    fewest_labels_in_folds: int = 20
+    largest_size: int = 1024  # unlabeled rows in the learning curves
+    pooled_folds: bool = False  # whether errors are those of all rows together, or means over folds
 
     def n_labeled(self, n_features: int) -> int:
         return max(2 * n_features, self.fewest_labels)
@@ -54,20 +53,8 @@ class Protocol:
 
 
 PROTOCOLS = {
-    "code": Protocol(
-        name="code",
-        cutoff=GINV_CUTOFF,
-        svm_alpha=0.1,
-        svm_scaling="mean",
-        positive_rounding="svmlin",
-        principal_components=True,
-        fewest_labels=10,
-        fewest_labels_in_folds=20,
-        largest_size=1024,
-        pooled_folds=False,
-    ),
+    "code": Protocol(),
     "text": Protocol(
-        name="text",
         cutoff=None,
         svm_alpha=0.01,
         svm_scaling="sum",

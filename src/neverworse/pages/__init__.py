@@ -142,7 +142,8 @@ def estimate(found: _words.Interval | None, sign: bool = False) -> Markup:
     """Return an estimate with its interval, or a dash."""
     if found is None:
         return Markup(_words.MISSING)
-    return exact(found.value, _words.interval(found, sign))
+    value, ends = _words.interval(found, sign).split(" ", 1)
+    return exact(found.value, Markup('{} <span class="ends">{}</span>').format(value, ends))
 
 
 def _options(sentence: str) -> Markup:

@@ -145,6 +145,16 @@ def test_the_console_stays_empty_and_no_label_reaches_beyond_its_chart(name, tmp
     assert seen == [{**good, "width": 1280}, {**good, "width": 400}]
 
 
+def test_the_table_of_methods_is_not_cut_in_a_window_of_1200_pixels(tmp_path):
+    script = """
+    const scroll = document.querySelector("#comparison .scroll");
+    const hidden = scroll.scrollWidth - scroll.clientWidth;
+    parent.postMessage(JSON.stringify({hidden, width: window.innerWidth}), "*");
+    """
+    seen, said = ran_in(studies.binary(), tmp_path, script, 1200)
+    assert (seen, said) == ([{"hidden": 0, "width": 1200}], [])
+
+
 def test_words_are_sorted_from_the_first_and_numbers_in_them_as_numbers(tmp_path):
     study = studies.not_guaranteed()
     rows = study.changes.rows

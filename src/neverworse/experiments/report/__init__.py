@@ -7,16 +7,14 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
-import sklearn
 
-import neverworse
-from neverworse._words import count, decimal, signed
+from neverworse._words import count, number
 from neverworse.experiments import _findings as findings
 from neverworse.experiments._analysis import (
     BETTER,
@@ -26,12 +24,15 @@ from neverworse.experiments._analysis import (
     n_tests,
     published,
 )
+from neverworse.experiments._analysis import (
+    ends as ends,
+)
 from neverworse.experiments._experiments import EXPERIMENTS
 from neverworse.experiments._findings import TOTALS, as_text, markdown_table
 from neverworse.experiments._methods import PROTOCOLS
 from neverworse.experiments._reproduction import Reproduction, write
 from neverworse.experiments.report import figures
-from neverworse.experiments.report.figures import ROBUSTNESS_METHODS, TIMING_METHODS
+from neverworse.experiments.report.figures import ROBUSTNESS_METHODS
 from neverworse.pages import Markup, picture, render
 
 
@@ -54,9 +55,9 @@ def circumstances(
     results: Reproduction, command: str | None = None, took: str | None = None
 ) -> dict[str, str]:
     """Return how, when and where the results were computed."""
-    packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "pandas": pd}
-    versions = [f"neverworse {neverworse.__version__}", f"Python {platform.python_version()}"]
-    versions += [f"{name} {package.__version__}" for name, package in packages.items()]
+    packages = ("neverworse", "numpy", "scipy", "scikit-learn", "pandas")
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{name} {version(name)}" for name in packages]
     known = {
         "Last command": command,
         "Seed": str(results.plan.seed),
@@ -130,8 +131,6 @@ HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>"
 Marks = Mapping[str, str]
 
 COLUMNS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
-COMPARED = ("Dataset", "Method", "Ours", "Published", "Difference", "z", "Within 3")
-WINS = ("Method", "Ours", "Published", "Data sets that differ")
 CAPTION = (
     "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. {bold} and "
     "{underlined}: significantly better or worse than the supervised counterpart (one-sided "
@@ -175,20 +174,10 @@ def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iter
     yield [TOTALS, *(as_text(counts[name]) if name in counts else "" for name in COLUMNS)]
 
 
-def comparison(cells: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the columns `COMPARED` for each cell."""
-    for cell in cells.to_dict(orient="records"):
-        ours = mean_and_sd(cell["mean"], cell["sd"], decimals=3)
-        theirs = mean_and_sd(cell["published"], cell["published_sd"])
-        yield [
-            cell["dataset"],
-            cell["method"],
-            HTML[cell["mark"]].format(ours),
-            HTML[cell["published_mark"]].format(theirs),
-            signed(decimal(cell["difference"])),
-            signed(decimal(cell["z"], 1)),
-            "" if np.isnan(cell["z"]) else "yes" if cell["agrees"] else "no",
-        ]
+def numbers(summary: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the rows of a summary as text."""
+    for row in summary.itertuples(index=False):
+        yield [number(each, 3) if isinstance(each, float) else str(each) for each in row]
 
 
 def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
@@ -200,22 +189,9 @@ def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
         yield [dataset, *(f"{higher} of {n}; {worst:.4g}" for higher, n, worst in chosen)]
 
 
-def times(summary: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield relative times and seconds of both methods for each size, and the published ratio."""
-    paper = published()["timing"]
-    for size, found in summary.groupby("n_unlabeled"):
-        cells = []
-        for _, cell in found.set_index("method").loc[list(TIMING_METHODS)].iterrows():
-            cells.append(mean_and_sd(cell["ratio"], cell["standard_error"], decimals=1))
-            cells.append(f"{cell['seconds']:.3g}")
-        theirs = f"{paper['Projection']:g}" if size == paper["n_unlabeled"] else ""
-        yield [f"{size:,}", *cells, str(found["repeats"].max()), theirs]
-
-
-def mean_and_sd(mean: float, sd: float, plus_minus: str = "±", decimals: int = 2) -> str:
+def mean_and_sd(mean: float, sd: float, plus_minus: str = "±") -> str:
     """Format a mean with its standard deviation; a single repeat has none."""
-    text = f"{mean:.{decimals}f}"
-    return text if np.isnan(sd) else f"{text} {plus_minus} {sd:.{decimals}f}"
+    return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f} {plus_minus} {sd:.2f}"
 
 
 def _caption(cells: pd.DataFrame, correction: str, marks: Marks) -> str:

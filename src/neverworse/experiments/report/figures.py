@@ -145,7 +145,7 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
         "Figure 2: learning curves",
         f"Curves of {', '.join(CURVE_METHODS)} on {', '.join(names)}: classification error "
         "(top) and quadratic loss (bottom) on test rows, for growing numbers of unlabeled rows. "
-        "Their ends are in the table of claims below.",
+        "Their ends are in the table below.",
     )
 
 

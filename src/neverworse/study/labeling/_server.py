@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import secrets
 import socket
@@ -152,11 +151,8 @@ def listening(port: int = 0) -> socket.socket:
         made.bind((LOOPBACK, port))
     except OSError as error:
         made.close()
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        why = "in use" if error.errno == errno.EADDRINUSE else "not permitted"
         raise ValueError(
-            f"Port {port} is {why}. Choose another with --port N, or leave it out."
+            f"Port {port}: {error.strerror}. Choose another with --port N, or leave it out."
         ) from None
     made.listen()
     return made
