@@ -124,9 +124,13 @@ class Reproduction:
         the report last.
         """
         # Imported only here, since it needs matplotlib.
-        from neverworse.experiments.report import save
+        from neverworse.experiments.report import circumstances, contents
 
-        return save(self, out, command=command, took=took)
+        made = circumstances(self, command, took)
+        files = {Path(out) / name: content for name, content in contents(self, made)}
+        for path, content in files.items():
+            write(path, content)
+        return list(files)
 
 
 def reproduce(

@@ -8,47 +8,22 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from neverworse._words import count, number
+from neverworse.experiments import _analysis as analysis
 from neverworse.experiments import _findings as findings
-from neverworse.experiments._analysis import (
-    BETTER,
-    ROUNDING,
-    WORSE,
-    count_marks,
-    n_tests,
-    published,
-)
-from neverworse.experiments._analysis import (
-    ends as ends,
-)
+from neverworse.experiments._analysis import BETTER, WORSE, count_marks, n_tests
 from neverworse.experiments._experiments import EXPERIMENTS
 from neverworse.experiments._findings import TOTALS, as_text, markdown_table
 from neverworse.experiments._methods import PROTOCOLS
-from neverworse.experiments._reproduction import Reproduction, write
+from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments.report import figures
 from neverworse.experiments.report.figures import ROBUSTNESS_METHODS
 from neverworse.pages import Markup, picture, render
-
-
-def save(
-    results: Reproduction, out: str | Path, *, command: str | None = None, took: str | None = None
-) -> list[Path]:
-    """Write measurements, summaries, figures, tables and the report; return their paths.
-
-    Every file is complete at any time: one that is there already is replaced at once.
-    """
-    paths = []
-    for name, content in _contents(results, circumstances(results, command, took)):
-        path = Path(out) / name
-        write(path, content)
-        paths.append(path)
-    return paths
 
 
 def circumstances(
@@ -69,7 +44,8 @@ def circumstances(
     return {title: text for title, text in known.items() if text}
 
 
-def _contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+def contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of all files: numbers, figures, tables, and the report."""
     for folder in ("measurements", "summaries"):
         for name, frame in getattr(results, folder).items():
             # With every digit, so that reading it gives the same numbers.
@@ -98,14 +74,13 @@ def write_report(
         results=results,
         made=made,
         cutoff=PROTOCOLS["code"].cutoff,
-        published=published(),
+        published=analysis.published(),
         run=list(_run(results)),
         pictures={name: _picture(drawing) for name, drawing in drawings.items()},
         figures=figures,
         findings=findings,
         tables=sys.modules[__name__],
-        n_tests=n_tests(),
-        rounding=ROUNDING,
+        analysis=analysis,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -41,15 +41,6 @@ from neverworse.tables import (
 )
 
 WINDOW = 5  # rows that may wait for an answer at once, if some are skipped
-Purpose = Literal["decide", "train"]
-
-
-@dataclass(frozen=True)
-class Question:
-    """A row to label."""
-
-    row: int  # its number in the table, counted from 1
-    purpose: Purpose
 
 
 class Labeling:
@@ -137,24 +128,23 @@ class Labeling:
         text = json.dumps(self._audit.state() | {"labeling": about | asdict(asked)}, indent=1)
         write_whole(self.folder / LABELS, lambda file: file.write(f"{text}\n".encode()))
 
-    def questions(self, n: int) -> list[Question]:
+    def questions(self, n: int) -> list[int]:
         """Return rows to label: as many as are likely to decide, the others to train."""
-        enough = max(1, self._audit.expected_labels_)
-        found = [Question(row, "decide") for row in self._drawn(min(n, enough))]
-        more = self.suggested(n - len(found))
-        return [*found, *(Question(row, "train") for row in more)]
+        found = self._drawn(min(n, max(1, self._audit.expected_labels_)))
+        return [*found, *self.suggested(n - len(found))]
 
-    def current(self, suggested: Iterable[int]) -> Question | None:
+    def purpose(self, row: int) -> Literal["decide", "train"]:
+        return "decide" if row in self._decide else "train"
+
+    def current(self, suggested: Iterable[int]) -> int | None:
         """Return the row to show: to decide or else to train, skipped rows only after others."""
         n_skipped = len(self._skipped & self._decide.keys())
         drawn = self._drawn(min(WINDOW, 1 + n_skipped))
         rows = drawn or [row for row in suggested if row not in self.answers]
-        if not rows:
-            return None
         fresh = [row for row in rows if row not in self._skipped]
         if not fresh:
             self._skipped.clear()
-        return Question((fresh or rows)[0], "decide" if drawn else "train")
+        return next(iter(fresh or rows), None)
 
     def skip(self, row: int) -> None:
         self._skipped.add(row)

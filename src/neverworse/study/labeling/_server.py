@@ -124,13 +124,13 @@ class LabelingPage:
     def _work(self) -> dict[str, Any]:
         """Return what the page shows: a row, and what is decided."""
         labeling, names = self._labeling, self._labeling.target.class_names
-        question, standing = labeling.current(self._suggested), labeling.standing()
-        cells = {} if question is None else labeling.cells([question.row])
+        row, standing = labeling.current(self._suggested), labeling.standing()
+        cells = {} if row is None else labeling.cells([row])
         last = next(reversed(labeling.answers), None)
         keys = [*KEYS, *[""] * len(names)]
         return {
             "target": labeling.settings.target,
-            "question": question,
+            "row": row,
             "cells": [(name, texts[0]) for name, texts in cells.items()],
             "classes": list(zip(names, keys, strict=False)),
             "last": last,

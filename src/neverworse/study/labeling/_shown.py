@@ -26,7 +26,7 @@ from neverworse.tables import (
 )
 
 if TYPE_CHECKING:
-    from neverworse.study.labeling import Labeling, Question
+    from neverworse.study.labeling import Labeling
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 NOTHING = "nothing to decide"
@@ -165,16 +165,15 @@ class Asked:
 
 
 def write_questions(
-    labeling: Labeling, questions: Sequence[Question], path: Path, *, keep_formulas: bool = False
+    labeling: Labeling, rows: Sequence[int], path: Path, *, keep_formulas: bool = False
 ) -> None:
     """Write rows to label as CSV: their numbers, columns, an empty target, and purposes."""
-    rows = [each.row for each in questions]
     number, purpose = _own_names(labeling)
-    columns: dict[str, Any] = {
-        number: pa.array(rows, pa.int64()),
-        **{name: pa.array(cells) for name, cells in labeling.cells(rows).items()},
-        labeling.settings.target: pa.array([""] * len(rows)),
-        purpose: pa.array([each.purpose for each in questions]),
+    columns = {
+        number: rows,
+        **labeling.cells(rows),
+        labeling.settings.target: [""] * len(rows),
+        purpose: [labeling.purpose(row) for row in rows],
     }
     table = pa.table(columns)
     write_whole(path, lambda file: write_csv(iter([table]), file, keep_formulas=keep_formulas))
