@@ -15,7 +15,7 @@ from neverworse.datasets import PAPER_DATASETS
 from neverworse.experiments import (
     EXPERIMENTS,
     PROTOCOLS,
-    DesignMatrix,
+    design_matrix,
     draw_cross_validation,
     random_numbers,
 )
@@ -53,7 +53,7 @@ def count(data, name, seed, repeats):
 
 def n_left_out(centre, rows):
     """Return how many directions of rows are left out, centred on the mean of others."""
-    E = DesignMatrix().fit(centre).transform(rows)
+    E = design_matrix().fit(centre).transform(rows)
     values = np.linalg.eigvalsh(E.T @ E)
     return int(np.sum(values <= PROTOCOL.cutoff * values[-1]))
 

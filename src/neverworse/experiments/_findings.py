@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from neverworse._words import count, percent
+from neverworse._words import count, number
 from neverworse.experiments._analysis import WITHIN, count_marks, n_tests, published
 from neverworse.experiments._experiments import MOST_QUESTIONS
 
@@ -112,47 +111,24 @@ The labels of each data set are hidden at random, except for 40, 100 or 200 of t
 are compared on the unlabeled rows with a baseline: least squares with a penalty chosen by
 leave-one-out. Ratios are those of Brier scores and errors to the baseline's. “Worse” is the share
 of repeats in which the Brier score is higher than the baseline's, “more errors” the share in which
-the error is. All numbers are means over {repeats}, and then over data sets. A sequential audit
-compares the candidate that cross-validation picks with the baseline, with at most {most} new
-labels."""
-EVIDENCE = {
-    "Brier score, relative": "{0.brier_ratio:.3f}",
-    "worse": "{0.worse:.1%}",
-    "errors, relative": "{0.error_ratio:.3f}",
-    "more errors": "{0.more_errors:.1%}",
-    "new labels": "{0.asked:.0f}",
-}
+the error is; “asked” are new labels. All numbers are means over {repeats}, and then over data sets.
+A sequential audit compares the candidate that cross-validation picks with the baseline, with at
+most {most} new labels."""
 
 
 def about_evidence(measurements: pd.DataFrame) -> str:
     return ABOUT.format(repeats=n_repeats(measurements), most=MOST_QUESTIONS)
 
 
-def evidence_tables(
-    measurements: pd.DataFrame, summary: pd.DataFrame
-) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """Yield captions, heads and rows: for each number of labels, means and all data sets."""
+def evidence_tables(summary: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield captions and tables: for each number of labels, means, and ratios on each data set."""
     for n, part in summary.groupby("n_labeled", sort=False):
-        drawn = measurements.loc[measurements["n_labeled"] == n, ["dataset", "repeat"]]
-        n_draws = len(drawn.drop_duplicates())
-        known = percent(1.96 * float(np.sqrt(0.05 * 0.95 / n_draws)))
-        draws = f"{count(n_draws, 'draw')} on {count(drawn['dataset'].nunique(), 'data set')}"
-        yield (
-            f"{n} labels: means over {draws} (a share of 5 % is known to ±{known})",
-            ["method", *EVIDENCE],
-            [
-                [one.method, *(form.format(one) for form in EVIDENCE.values())]
-                for one in part[part["dataset"] == "mean"].itertuples()
-            ],
-        )
-        yield (
-            f"{n} labels: relative Brier score (share of repeats in which it is worse)",
-            ["data set", *part["method"].unique()],
-            [
-                [name, *(f"{x.brier_ratio:.3f} ({percent(x.worse)})" for x in cells.itertuples())]
-                for name, cells in part.groupby("dataset", sort=False)
-            ],
-        )
+        is_mean = part["dataset"] == "mean"
+        means = part[is_mean].drop(columns=["dataset", "n_labeled"])
+        n_sets = part.loc[~is_mean, "dataset"].nunique()
+        yield f"{n} labels: means over {count(n_sets, 'data set')}", means
+        ratios = part.set_index(["dataset", "method"])["brier_ratio"].unstack(sort=False)
+        yield f"{n} labels: ratio of Brier scores on each data set", ratios.reset_index()
 
 
 def evidence_sentence(measurements: pd.DataFrame, summary: pd.DataFrame) -> str:
@@ -175,9 +151,15 @@ def evidence_page(measurements: pd.DataFrame, summary: pd.DataFrame, made: dict[
         "Written by `neverworse reproduce evidence`:",
         "\n".join(f"- {title}: {text}" for title, text in made.items()),
     ]
-    for caption, head, rows in evidence_tables(measurements, summary):
-        parts += [f"## {caption}", markdown_table(head, rows)]
+    for caption, table in evidence_tables(summary):
+        parts += [f"## {caption}", markdown_table(list(table), list(numbers(table)))]
     return "\n\n".join(parts) + "\n"
+
+
+def numbers(summary: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the rows of a summary as text."""
+    for row in summary.itertuples(index=False):
+        yield [number(each) if isinstance(each, float) else str(each) for each in row]
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

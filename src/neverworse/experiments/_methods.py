@@ -8,7 +8,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
@@ -68,18 +69,12 @@ PROTOCOLS = {
 }
 
 
-class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A column of ones, and the features centred on the rows that it is fitted to.
+def design_matrix() -> Pipeline:
+    """Return a transformer to a column of ones, and the features centred on the rows of its fit.
 
     The centring affects a pseudo-inverse with a cut-off, but not exact least squares.
     """
-
-    def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        self.mean_ = X.mean(axis=0)
-        return self
-
-    def transform(self, X: Matrix) -> Matrix:
-        return np.column_stack([np.ones(len(X)), X - self.mean_])
+    return make_pipeline(StandardScaler(with_std=False), PolynomialFeatures(1))
 
 
 class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -132,7 +127,7 @@ def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any
     """Return unpenalised least squares, with the published design matrix if there is a cut-off."""
     if protocol.cutoff is None:
         return make(alpha=0.0, **settings)
-    return make_pipeline(DesignMatrix(), make(alpha=0.0, fit_intercept=False, **settings))
+    return make_pipeline(design_matrix(), make(alpha=0.0, fit_intercept=False, **settings))
 
 
 def _supervised(protocol: Protocol) -> Any:

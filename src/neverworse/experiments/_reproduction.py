@@ -57,9 +57,6 @@ class Plan:
         chosen = {*self.datasets, TWO_GAUSSIANS}
         return [name for name in experiment.datasets if name in chosen]
 
-    def repeats_of(self, experiment: Experiment) -> range:
-        return range(experiment.repeats if self.repeats is None else self.repeats)
-
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -275,7 +272,9 @@ def _paths(plan: Plan, folder: Path) -> dict[Task, Path]:
             repeats = sorted(int(path.name.split(".")[0]) for path in place.glob("*.json.gz"))
             if dataset in asked:
                 write(place / "settings.json", settings)
-                repeats = list(plan.repeats_of(experiment))
+                repeats = list(
+                    range(plan.repeats if plan.repeats is not None else experiment.repeats)
+                )
             paths |= {(name, dataset, repeat): place / f"{repeat}.json.gz" for repeat in repeats}
     return paths
 

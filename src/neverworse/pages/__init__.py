@@ -11,8 +11,8 @@ import base64
 import hashlib
 import io
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "SMALL", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
+__all__ = ["COLOURS", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
 __all__ += ["estimate", "exact", "name", "number_axis", "picture", "render"]
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -53,7 +53,6 @@ STYLE = {
     "lines.solid_joinstyle": "round",
     "svg.fonttype": "none",
 }
-OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
 def render(room: str, template: str, **content: Any) -> str:
@@ -148,7 +147,8 @@ def estimate(found: _words.Interval | None, sign: bool = False) -> Markup:
 
 def _options(sentence: str) -> Markup:
     """Return a sentence with options of the command line as code that is not broken at hyphens."""
-    return Markup(OPTION.sub(r'<code class="option">\g<0></code>', str(escape(sentence))))
+    marked = re.sub(r"--[a-z][a-z-]*", r'<code class="option">\g<0></code>', str(escape(sentence)))
+    return Markup(marked)
 
 
 @dataclass
@@ -167,7 +167,13 @@ class Chart:
 
     def inline(self, identity: str) -> Markup:
         """Return the figure as an SVG element; its ids start with `identity`."""
-        svg = _rendered(self.figure, identity).replace("xlink:href", "href")
+        import matplotlib as mpl
+
+        file = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": identity}):
+            metadata = {"Date": None}
+            self.figure.savefig(file, format="svg", dpi=72, metadata=metadata, transparent=True)
+        svg = file.getvalue().replace("xlink:href", "href")
         svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{identity}-", svg)
         root = ET.fromstring(svg)
         for group in root.iter(f"{SVG}g"):
@@ -190,15 +196,6 @@ class Chart:
         return Markup(ET.tostring(root, encoding="unicode"))
 
 
-def _rendered(figure: Figure, salt: str) -> str:
-    import matplotlib as mpl
-
-    file = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(file, format="svg", dpi=72, metadata={"Date": None}, transparent=True)
-    return file.getvalue()
-
-
 def _restyle(element: Any) -> None:
     """Turn styles into attributes and classes: pages forbid styles but those of the style sheet."""
     declared = re.findall(r"([\w-]+): *([^;]+)", element.attrib.pop("style", ""))
@@ -217,13 +214,11 @@ def _restyle(element: Any) -> None:
         element.set("class", " ".join(sorted(classes)))
 
 
-@contextmanager
-def drawing_style() -> Iterator[None]:
-    """Draw in the style of the pages, whatever the settings of matplotlib are."""
+def drawing_style() -> AbstractContextManager[None]:
+    """Return a context that draws in the style of the pages, whatever matplotlib's settings are."""
     from matplotlib import style
 
-    with style.context(["default", STYLE]):
-        yield
+    return style.context(["default", STYLE])
 
 
 def canvas(

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse.experiments.report import figures
-from neverworse.experiments.report.figures import FORMATS, STYLES, render
+from neverworse.experiments import report as figures
+from neverworse.experiments.report import FORMATS, STYLES, render
 from tests.experiments import runs
 
 

@@ -10,8 +10,7 @@ from neverworse.experiments import Reproduction
 from neverworse.experiments._analysis import compare_table, published
 from neverworse.experiments._findings import guarantee_sentences
 from neverworse.experiments._reproduction import Plan
-from neverworse.experiments.report import circumstances, write_report
-from neverworse.experiments.report.figures import draw
+from neverworse.experiments.report import circumstances, draw, write_report
 from tests.experiments import runs
 
 VOID = {"meta", "link", "img"}

@@ -358,9 +358,9 @@ def test_the_class_that_is_looked_for_has_its_weights_drawn():
         key=effect,
         reverse=True,
     )
-    drawn = [label for label in found.labels if label.startswith("The largest")]
-    assert drawn[0].startswith(f"The largest {len(largest)} weights. First of all: ")
-    assert largest[0].feature in drawn[0]
+    (drawn,) = [label for label in found.labels if label.startswith("weight per standard")]
+    assert drawn.startswith(f"weight per standard deviation of the feature. {largest[0].feature}: ")
+    assert drawn.count("projected") == len(largest)
     assert "How much the score of a class rises" in read(base).sections["coefficients"]
 
 

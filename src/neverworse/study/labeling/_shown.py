@@ -79,13 +79,10 @@ class Standing:
         """Yield what the decision rests on, and what is missing."""
         low, high = map(in_points, self.interval)
         sure = f"{100.0 * self.level:g} %"
-        if self.verdict == NOT_WORSE:
-            yield f"It makes no more errors on the {self._rows}, with {sure} confidence."
-        if self.verdict == WORSE:
-            yield (
-                f"The {self.model} model makes more errors on the {self._rows}, with {sure} "
-                "confidence."
-            )
+        if self.is_decided:
+            more = "more" if self.verdict == WORSE else "no more"
+            errors = f"{more} errors on the {self._rows}"
+            yield f"The {self.model} model makes {errors}, with {sure} confidence."
         if self.n_differing:
             yield (
                 f"The error rate of the {self.model} model minus that of the supervised one is "
