@@ -138,9 +138,7 @@ def evidence_sentence(measurements: pd.DataFrame, summary: pd.DataFrame) -> str:
         f"{one.worse:.1%} of the repeats"
         for one in means.itertuples()
     ]
-    n_sets = count(measurements["dataset"].nunique(), "data set")
-    draws = f"{n_repeats(measurements)} on {n_sets}"
-    return f"Brier score of safe stacking, {draws}: {'; '.join(parts)}."
+    return f"Brier score of safe stacking, {n_repeats(measurements)}: {'; '.join(parts)}."
 
 
 def evidence_page(measurements: pd.DataFrame, summary: pd.DataFrame, made: dict[str, Any]) -> str:

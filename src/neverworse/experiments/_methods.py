@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from neverworse import estimators, methods
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import (
-    ICLSClassifier,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    class_scores,
-)
-from neverworse.methods import (
-    L2SVMClassifier,
-    OracleClassifier,
-    SelfLearningClassifier,
-    SupervisedClassifier,
-    TransductiveSVMClassifier,
-    UpdatedSecondMomentClassifier,
-)
 
 # MASS::ginv, the pseudo-inverse of the published code, leaves out what is smaller than this
 # fraction of the largest singular value: the square root of the machine epsilon.
@@ -110,15 +97,15 @@ class Method:
     """A classifier of the experiments, by its name in the paper."""
 
     name: str
-    loss: Literal["quadratic", "hinge"]  # of scores for targets 0 and 1, or the squared hinge
-    make: Callable[[Protocol], Any]  # returns an unfitted classifier
+    loss: str  # "quadratic", of scores for targets 0 and 1, or the squared "hinge"
     counterpart: str  # the supervised method that it is compared with, which may be itself
     uses_unlabeled: bool
+    make: Callable[[Protocol], Any]  # returns an unfitted classifier
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
         if self.loss == "quadratic":
-            return np.asarray((class_scores(model, X)[:, 1] - y) ** 2)
+            return np.asarray((estimators.class_scores(model, X)[:, 1] - y) ** 2)
         decision = model.decision_function(X)
         return np.asarray(np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2)
 
@@ -131,21 +118,21 @@ def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any
 
 
 def _supervised(protocol: Protocol) -> Any:
-    return _least_squares(LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
+    return _least_squares(estimators.LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
 
 
 def _projection(protocol: Protocol) -> Any:
     settings = {"constraint_alpha": 0.0, "rcond": protocol.cutoff}
-    return _least_squares(ProjectedLeastSquaresClassifier, protocol, **settings)
+    return _least_squares(estimators.ProjectedLeastSquaresClassifier, protocol, **settings)
 
 
 def _icls(protocol: Protocol) -> Any:
     # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
-    return _least_squares(ICLSClassifier, protocol, constraint_alpha=0.0)
+    return _least_squares(estimators.ICLSClassifier, protocol, constraint_alpha=0.0)
 
 
 def _tsvm(protocol: Protocol) -> Any:
-    return TransductiveSVMClassifier(
+    return methods.TransductiveSVMClassifier(
         protocol.svm_alpha,
         positive_rounding=protocol.positive_rounding,
         scaling=protocol.svm_scaling,
@@ -153,17 +140,18 @@ def _tsvm(protocol: Protocol) -> Any:
     )
 
 
+LEAST_SQUARES, SVM = ("quadratic", "Supervised"), ("hinge", "SVM")  # losses and counterparts
 METHODS = {
-    name: Method(name, "hinge" if "SVM" in name else "quadratic", make, counterpart, uses_unlabeled)
-    for name, counterpart, uses_unlabeled, make in (
+    name: Method(name, *(SVM if "SVM" in name else LEAST_SQUARES), uses_unlabeled, make)
+    for name, uses_unlabeled, make in (
         # The wrapped ones are centred on the rows that they are fitted to.
-        ("Supervised", "Supervised", False, lambda p: SupervisedClassifier(_supervised(p))),
-        ("Self-Learning", "Supervised", True, lambda p: SelfLearningClassifier(_supervised(p))),
-        ("USM", "Supervised", True, lambda p: UpdatedSecondMomentClassifier(rcond=p.cutoff)),
-        ("ICLS", "Supervised", True, _icls),
-        ("Projection", "Supervised", True, _projection),
-        ("Oracle", "Supervised", True, lambda p: OracleClassifier(_supervised(p))),
-        ("SVM", "SVM", False, lambda p: L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),
-        ("TSVM", "SVM", True, _tsvm),
+        ("Supervised", False, lambda p: methods.SupervisedClassifier(_supervised(p))),
+        ("Self-Learning", True, lambda p: methods.SelfLearningClassifier(_supervised(p))),
+        ("USM", True, lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff)),
+        ("ICLS", True, _icls),
+        ("Projection", True, _projection),
+        ("Oracle", True, lambda p: methods.OracleClassifier(_supervised(p))),
+        ("SVM", False, lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),
+        ("TSVM", True, _tsvm),
     )
 }

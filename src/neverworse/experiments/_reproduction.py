@@ -188,10 +188,13 @@ def reproduce(
     """
     if datasets is not None and AVAILABLE in datasets:
         datasets = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
+    for name, value in (("repeats", repeats), ("jobs", jobs)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name}={value} must be at least 1.")
     plan = Plan(
         _chosen("experiment", experiments, list(EXPERIMENTS), IN_PAPER),
         _chosen("data set", "all" if datasets is None else datasets, PAPER_DATASETS),
-        _positive("repeats", repeats),
+        repeats,
         _chosen("protocol", protocol, list(PROTOCOLS))[0],
         seed,
         None if data_home is None else str(data_home),
@@ -200,7 +203,7 @@ def reproduce(
     results = run(
         plan,
         Path(out) / "repeats",
-        jobs=_positive("jobs", jobs) or joblib.cpu_count(only_physical_cores=True),
+        jobs=jobs or joblib.cpu_count(only_physical_cores=True),
         quiet=quiet or not sys.stderr.isatty(),
     )
     measurements = {name: _analysis.tidy(found) for name, found in results.items()}
@@ -225,12 +228,6 @@ def _is_available(name: str, data_home: str | None) -> bool:
     with suppress(DataNotFoundError):
         return load_paper_dataset(name, data_home=data_home) is not None
     return False
-
-
-def _positive(name: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise ValueError(f"{name}={value} must be at least 1.")
-    return value
 
 
 def run(plan: Plan, folder: Path, *, jobs: int, quiet: bool = True) -> dict[str, Any]:
@@ -262,7 +259,7 @@ def run(plan: Plan, folder: Path, *, jobs: int, quiet: bool = True) -> dict[str,
 
 def _paths(plan: Plan, folder: Path) -> dict[Task, Path]:
     """Return the files of all repeats of a plan, and of others stored with the same settings."""
-    paths = {}
+    paths: dict[Task, Path] = {}
     for name, experiment in EXPERIMENTS.items():
         asked = plan.datasets_of(experiment)
         for dataset in experiment.datasets:

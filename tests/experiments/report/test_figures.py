@@ -45,7 +45,6 @@ def test_points_that_are_cut_off_are_counted():
     drawing = robustness(measured)
     assert "Above 5 and cut off: 1 of 8 points" in drawing.description
     assert "Above 5 and cut off: 1 of 8 points." in drawing.figure._supxlabel.get_text()
-    assert [text.get_text() for text in drawing.figure.axes[-1].texts] == ["1 ↑"]
 
 
 def robustness(measured):
@@ -90,7 +89,6 @@ def test_there_is_a_panel_for_each_method_over_all_data_sets():
         np.testing.assert_allclose(np.sort(points[1].get_ydata()), np.sort(ratio))
         assert np.abs(np.asarray(points[1].get_xdata()) - 1.0).max() <= 0.3
         assert 1.0 in [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "None"]
-    assert [text.get_text() for text in axes[3].texts] == ["2 ↑"] * 3
     assert "Above 5 and cut off: 6 of 24 points" in drawing.description
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -26,9 +26,11 @@ from neverworse.experiments._analysis import BETTER, WORSE, count_marks, n_tests
 from neverworse.experiments._experiments import EXPERIMENTS
 from neverworse.experiments._findings import TOTALS, as_text, markdown_table
 from neverworse.experiments._methods import PROTOCOLS
-from neverworse.experiments._reproduction import Reproduction
 from neverworse.pages import Markup, picture
 from neverworse.pages import render as render_page
+
+if TYPE_CHECKING:
+    from neverworse.experiments._reproduction import Reproduction
 
 ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
 CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")
@@ -236,17 +238,13 @@ def draw_robustness(measurements: pd.DataFrame, title: str, rows: str) -> Drawin
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(methods), 1, sharex=True, sharey=True)
     for ax, method in zip(axes, methods, strict=True):
-        ax.set_title(method, pad=10)  # above the numbers of points that are cut off
+        ax.set_title(method)
         of_method = found[found["method"] == method].groupby("dataset")["ratio"]
         for x, name in enumerate(names):
             ratio = of_method.get_group(name)
             jitter = np.random.default_rng(x).uniform(-0.3, 0.3, len(ratio))
             look = STYLES[method] | {"linestyle": "none", "markersize": 3.0, "alpha": 0.7}
             ax.plot(x + jitter, ratio, **look, markeredgewidth=0.7 * (look["marker"] == "x"))
-            n_above = int((ratio > HIGHEST_RATIO).sum())
-            if n_above:
-                place: Any = (x, HIGHEST_RATIO), (0, 1.5), "data", "offset points"
-                ax.annotate(f"{n_above} ↑", *place, annotation_clip=False, ha="center", size=6.5)
         ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
         ax.set_ylim(0.0, HIGHEST_RATIO)
     axes[-1].set_xlim(-0.6, len(names) - 0.4)
@@ -325,9 +323,8 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.axvline(stopped, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
-    star: dict[str, Any] = {"marker": "*", "s": 140, "color": BLUE, "edgecolor": "black"}
     label = f"Projection / Supervised, published: {slower:g} at {stopped}"
-    ax.scatter(stopped, slower, **star, linewidth=0.6, zorder=3, label=label)
+    ax.scatter(stopped, slower, marker="*", s=140, color=BLUE, edgecolor="black", label=label)
     ax.yaxis.set_major_formatter("{x:g}\N{MULTIPLICATION SIGN}")
     ax.set_xlabel("unlabeled rows")
     ax.set_ylabel("training time, relative to supervised counterpart")

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._typing import Indices, Vector
 from neverworse._words import count, quoted
@@ -20,25 +21,7 @@ from neverworse.study._files import PREDICTIONS, read_predictions
 from neverworse.study._fit import FitSettings, feature_columns
 from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
-from neverworse.study.labeling._shown import (
-    LABELS,
-    NOTHING,
-    UNDECIDED,
-    Asked,
-    Standing,
-    asked_of,
-)
-from neverworse.tables import (
-    ModelFileError,
-    StoredTable,
-    TableError,
-    TablePreparation,
-    Target,
-    fitted_features,
-    id_texts,
-    read_target,
-    row_weights,
-)
+from neverworse.study.labeling._shown import LABELS, NOTHING, UNDECIDED, Asked, Standing, asked_of
 
 WINDOW = 5  # rows that may wait for an answer at once, if some are skipped
 
@@ -60,7 +43,7 @@ class Labeling:
         self,
         folder: Path,
         study: Study,
-        table: pa.Table | StoredTable,
+        table: pa.Table | tables.StoredTable,
         settings: FitSettings,
         *,
         seed: int = 0,
@@ -68,7 +51,7 @@ class Labeling:
     ) -> None:
         self.folder, self.study, self.settings, self.place = folder, study, settings, place
         self._table = table
-        self.target: Target = read_target(table, settings.target, settings.markers)
+        self.target: tables.Target = tables.read_target(table, settings.target, settings.markers)
         self._unlabeled: Indices = np.flatnonzero(~self.target.labeled)
         self.answers: dict[int, int] = {}
         self.history: list[tuple[float, float]] = []
@@ -92,7 +75,7 @@ class Labeling:
             if len(models[0].codes) != n_rows:
                 raise ValueError
         except (ValueError, FileNotFoundError):
-            raise ModelFileError(
+            raise tables.ModelFileError(
                 f"{path} is not what neverworse fit wrote there: it should have the predictions of "
                 f"{count(n_rows, 'unlabeled row')}. Run neverworse fit again."
             ) from None
@@ -102,7 +85,7 @@ class Labeling:
         """Return the audit that was stored, and restore its answers."""
         path, stored = self.folder / LABELS, asked_of(self.folder, self.study)
         if stored is None:
-            raise ModelFileError(
+            raise tables.ModelFileError(
                 f"{path} has the answers of an earlier fit, and a new model has no verdict until "
                 "it is compared again. Rename that file to begin; its answers are for rows of the "
                 "table of that fit."
@@ -112,7 +95,7 @@ class Labeling:
             self.answers = {row: names.index(name) for row, name in stored.answers}
             return SequentialAudit.load(path, *models)
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{path} cannot be used: {error}") from None
+            raise tables.ModelFileError(f"{path} cannot be used: {error}") from None
 
     def save(self) -> None:
         """Write everything that was asked and answered to the folder."""
@@ -168,7 +151,7 @@ class Labeling:
         # Rows that are to decide may be among them, and are left out.
         n_wanted = n + sum(row not in self.answers for row in self._decide)
         weight = self.settings.weight
-        weights = None if weight is None else row_weights(weight, self._table.column(weight))
+        weights = None if weight is None else tables.row_weights(weight, self._table.column(weight))
         try:
             found = suggest_labels(
                 self._features, codes, n_wanted, sample_weight=weights, missing_label=np.nan
@@ -182,8 +165,8 @@ class Labeling:
 
     @cached_property
     def _features(self) -> Any:
-        preparation = TablePreparation(**self.settings.reading)
-        return fitted_features(preparation, feature_columns(self._table, self.settings))
+        preparation = tables.TablePreparation(**self.settings.reading)
+        return tables.fitted_features(preparation, feature_columns(self._table, self.settings))
 
     def _codes(self) -> Vector:
         codes = self.target.codes.copy()
@@ -197,20 +180,20 @@ class Labeling:
         for row, text in answers.items():
             code = self.target.code_of(text)
             if row not in asked:
-                raise TableError(
+                raise tables.TableError(
                     f"Row {row} was not asked for. Which rows decide is drawn at random: labels of "
                     "rows that people choose would void the guarantee.",
                     "Answer the rows of --next; write other labels into the table, and fit again.",
                     code="label",
                 )
             if code is None:
-                raise TableError(
+                raise tables.TableError(
                     f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
                     f"The classes are {quoted(names)}. For another one, fit again.",
                     code="label",
                 )
             if self.answers.get(row, code) != code:
-                raise TableError(
+                raise tables.TableError(
                     f"Row {row} was {names[self.answers[row]]!r} before.",
                     f"If that was a mistake, take it back first: --withdraw {row}.",
                     code="label",
@@ -224,10 +207,10 @@ class Labeling:
 
     def withdraw(self, rows: Iterable[int]) -> None:
         """Withdraw answers, all of them or none; their rows are asked again."""
-        wanted = list(dict.fromkeys(rows))
-        for row in wanted:
-            if row not in self.answers:
-                raise TableError(f"Row {row} has no answer that could be withdrawn.", code="label")
+        wanted = set(rows)
+        for row in sorted(wanted - self.answers.keys()):
+            problem = f"Row {row} has no answer that could be withdrawn."
+            raise tables.TableError(problem, code="label")
         for row in wanted:
             del self.answers[row]
         self._replay()
@@ -274,7 +257,7 @@ class Labeling:
         """Return rows by number, without their target, as text by column."""
         names = self.column_names
         found = _taken(self._table.select(names), np.array(list(rows), np.intp) - 1)
-        return {name: id_texts(found.column(name)).to_pylist() for name in names}
+        return {name: tables.id_texts(found.column(name)).to_pylist() for name in names}
 
     @property
     def column_names(self) -> list[str]:
@@ -284,8 +267,10 @@ class Labeling:
 
     def filled(self) -> pa.Table:
         """Return the table with all answers in its target, as text."""
-        if isinstance(self._table, StoredTable):
-            raise TableError("The table is larger than memory: write the answers into its files.")
+        if isinstance(self._table, tables.StoredTable):
+            raise tables.TableError(
+                "The table is larger than memory: write the answers into its files."
+            )
         names, codes = self.target.class_names, self._codes()
         labels = [None if np.isnan(code) else names[int(code)] for code in codes]
         target = self.settings.target
@@ -293,9 +278,9 @@ class Labeling:
         return self._table.set_column(place, target, pa.array(labels))
 
 
-def _taken(table: pa.Table | StoredTable, rows: Indices) -> pa.Table:
+def _taken(table: pa.Table | tables.StoredTable, rows: Indices) -> pa.Table:
     """Return some rows of a table, in the given order."""
-    if not isinstance(table, StoredTable):
+    if not isinstance(table, tables.StoredTable):
         return table.take(pa.array(rows))
     ends = np.cumsum([0, *table.sizes()])
     needed = np.unique(np.searchsorted(ends, rows, "right") - 1)

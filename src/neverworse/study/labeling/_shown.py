@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._words import count, number, signed
 from neverworse.study._files import from_json
 from neverworse.study._study import Study
-from neverworse.tables import (
-    ModelFileError,
-    ReadOptions,
-    TableError,
-    found_options,
-    id_texts,
-    read_table,
-    table_files,
-    write_csv,
-)
 
 if TYPE_CHECKING:
     from neverworse.study.labeling import Labeling
@@ -173,32 +164,38 @@ def write_questions(
         purpose: [labeling.purpose(row) for row in rows],
     }
     table = pa.table(columns)
-    write_whole(path, lambda file: write_csv(iter([table]), file, keep_formulas=keep_formulas))
+    write_whole(
+        path, lambda file: tables.write_csv(iter([table]), file, keep_formulas=keep_formulas)
+    )
 
 
-def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[int, str]:
+def read_answers(labeling: Labeling, path: Path, options: tables.ReadOptions) -> dict[int, str]:
     """Return the classes that people filled in, by row number, or raise `TableError`."""
     number, target = _own_names(labeling)[0], labeling.settings.target
-    files = table_files([str(path)])
+    files = tables.table_files([str(path)])
     options = replace(options, text=frozenset({number, target}))
-    table = read_table(files, found_options(files, options))
+    table = tables.read_table(files, tables.found_options(files, options))
     every = table.column_names
     names = {name.removeprefix("'"): name for name in every} | {name: name for name in every}
     keep = "Fill in the file that --next has written, and keep its columns and numbers."
     for name in (number, target):
         if name not in names:
-            raise TableError(f"{path} has no column {name!r}.", keep, code="column", column=name)
+            raise tables.TableError(
+                f"{path} has no column {name!r}.", keep, code="column", column=name
+            )
     unanswered = {"", *(marker.strip() for marker in labeling.settings.markers or ())}
     answers: dict[int, str] = {}
-    rows, classes = (id_texts(table.column(names[name])).to_pylist() for name in (number, target))
+    rows, classes = (
+        tables.id_texts(table.column(names[name])).to_pylist() for name in (number, target)
+    )
     for text, label in zip(rows, classes, strict=True):
         if label.strip() in unanswered:
             continue
         if not text.strip().isdecimal():
-            raise TableError(f"{text!r} is not a row number.", keep, column=number)
+            raise tables.TableError(f"{text!r} is not a row number.", keep, column=number)
         if answers.setdefault(int(text), label) != label:
             problem = f"Row {text} has two classes in {path}: {answers[int(text)]!r} and {label!r}."
-            raise TableError(problem, "Keep the right one.", code="label", column=target)
+            raise tables.TableError(problem, "Keep the right one.", code="label", column=target)
     return answers
 
 
@@ -238,6 +235,6 @@ def stored_labels(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _damaged(folder: Path) -> ModelFileError:
+def _damaged(folder: Path) -> tables.ModelFileError:
     path = folder / LABELS
-    return ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")
+    return tables.ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")
