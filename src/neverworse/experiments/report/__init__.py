@@ -25,7 +25,7 @@ from neverworse.experiments import _findings as findings
 from neverworse.experiments._analysis import BETTER, WORSE, count_marks, n_tests, published, ratios
 from neverworse.experiments._experiments import EXPERIMENTS
 from neverworse.experiments._findings import TOTALS, as_text, markdown_table
-from neverworse.experiments._methods import PROTOCOLS
+from neverworse.experiments._methods import METHODS, PROTOCOLS
 from neverworse.pages import Markup, picture
 from neverworse.pages import render as render_page
 
@@ -42,6 +42,7 @@ FORMATS = ("png", "svg", "pdf")
 SETTINGS = {
     "font.size": 8,
     "axes.titlesize": 9,
+    "figure.labelsize": 9,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.linewidth": 0.3,
@@ -154,17 +155,10 @@ def to_markdown(cells: pd.DataFrame, correction: str) -> str:
 def to_latex(cells: pd.DataFrame, correction: str) -> str:
     """Return Table 1 as a LaTeX table, for documents that use the package booktabs."""
     head, *rows = table_one(cells, LATEX, r"$\pm$")
-    return (
-        pd.DataFrame(rows, columns=head)
-        .style.hide(axis="index")
-        .to_latex(
-            column_format="l" * len(head),
-            position_float="centering",
-            hrules=True,
-            caption=_caption(cells, correction),
-            environment="table*",
-        )
-    )
+    table = pd.DataFrame(rows, columns=head).style.hide(axis="index")
+    placed = {"position_float": "centering", "environment": "table*"}
+    caption, columns = _caption(cells, correction), "l" * len(head)
+    return str(table.to_latex(column_format=columns, hrules=True, caption=caption, **placed))
 
 
 def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iterator[list[str]]:
@@ -310,16 +304,9 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
         ratio = found["ratio"]
         # Down to a tenth, should noise be larger than the ratio: the axis has no zero.
         margin = np.minimum(RIBBON * found["standard_error"].fillna(0.0), 0.9 * ratio)
-        ax.errorbar(
-            found["n_unlabeled"],
-            ratio,
-            yerr=margin,
-            **STYLES[name],
-            markersize=5,
-            linewidth=1.5,
-            capsize=2,
-            label=f"{name} / {'Supervised' if name == 'Projection' else 'SVM'}",
-        )
+        look = STYLES[name] | {"markersize": 5, "linewidth": 1.5, "capsize": 2}
+        label = f"{name} / {METHODS[name].counterpart}"
+        ax.errorbar(found["n_unlabeled"], ratio, yerr=margin, **look, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.axvline(stopped, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)

@@ -51,10 +51,11 @@ class Standing:
 
     @property
     def decision(self) -> str:
+        rows = count(self.n_unlabeled, "unlabeled row")
         if self.model == "supervised":
             return "Nothing to decide: model.skops holds the supervised model itself."
         return {
-            NOTHING: f"Nothing to decide: the {self.model} model gives all {self._rows} the class "
+            NOTHING: f"Nothing to decide: the {self.model} model gives all {rows} the class "
             "that the supervised model gives them.",
             UNDECIDED: f"Undecided: use the {self.model} model or the supervised one?",
             NOT_WORSE: f"Decided: use the {self.model} model. It is what model.skops holds.",
@@ -62,17 +63,13 @@ class Standing:
             "supervised.",
         }[self.verdict]
 
-    @property
-    def _rows(self) -> str:
-        return count(self.n_unlabeled, "unlabeled row")
-
     def reasons(self) -> Iterator[str]:
         """Yield what the decision rests on, and what is missing."""
         low, high = map(in_points, self.interval)
         sure = f"{100.0 * self.level:g} %"
         if self.is_decided:
             more = "more" if self.verdict == WORSE else "no more"
-            errors = f"{more} errors on the {self._rows}"
+            errors = f"{more} errors on the {count(self.n_unlabeled, 'unlabeled row')}"
             yield f"The {self.model} model makes {errors}, with {sure} confidence."
         if self.n_differing:
             yield (

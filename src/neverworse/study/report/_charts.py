@@ -192,10 +192,7 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     ax.set(xlim=limits, ylim=limits, xlabel=label, ylabel="share of held-out rows")
     number_axis(ax.xaxis)
     number_axis(ax.yaxis)
-    chart.description = "Calibration on held-out rows. " + " ".join(
-        f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
-        for each in bins
-    )
+    chart.description = f"Calibration on held-out rows: {'; '.join(chart.titles['bins'])}."
     return chart
 
 
