@@ -97,9 +97,10 @@ def too_few_repeats(cells: pd.DataFrame) -> str:
     )
 
 
-def n_repeats(measurements: pd.DataFrame) -> str:
-    """Return how many repeats there are on each data set."""
-    counts = measurements.groupby("dataset")["repeat"].nunique()
+def n_repeats(found: pd.DataFrame) -> str:
+    """Return how many repeats measurements, or the cells of Table 1, have on each data set."""
+    is_table = "repeats" in found
+    counts = found["repeats"] if is_table else found.groupby("dataset")["repeat"].nunique()
     fewest, most = counts.min(), counts.max()
     return count(most, "repeat") if fewest == most else f"{fewest} to {most} repeats"
 

@@ -263,15 +263,17 @@ def _paths(plan: Plan, folder: Path) -> dict[Task, Path]:
     for name, experiment in EXPERIMENTS.items():
         asked = plan.datasets_of(experiment)
         for dataset in experiment.datasets:
+            stored = folder / name / dataset.replace(" ", "-")
+            if dataset not in asked and not stored.exists():
+                continue
             settings = json.dumps(_settings(plan, experiment, dataset), indent=1).encode()
-            key = hashlib.sha256(settings).hexdigest()[:16]
-            place = folder / name / dataset.replace(" ", "-") / key
-            repeats = sorted(int(path.name.split(".")[0]) for path in place.glob("*.json.gz"))
+            place = stored / hashlib.sha256(settings).hexdigest()[:16]
+            numbers = (path.name.removesuffix(".json.gz") for path in place.glob("*.json.gz"))
+            repeats = sorted(int(number) for number in numbers if number.isdecimal())
             if dataset in asked:
                 write(place / "settings.json", settings)
-                repeats = list(
-                    range(plan.repeats if plan.repeats is not None else experiment.repeats)
-                )
+                n_repeats = experiment.repeats if plan.repeats is None else plan.repeats
+                repeats = list(range(n_repeats))
             paths |= {(name, dataset, repeat): place / f"{repeat}.json.gz" for repeat in repeats}
     return paths
 

@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from neverworse import __version__
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from neverworse._words import count
 from neverworse.experiments import _analysis as analysis
@@ -79,8 +80,8 @@ def circumstances(
     results: Reproduction, command: str | None = None, took: str | None = None
 ) -> dict[str, str]:
     """Return how, when and where the results were computed."""
-    packages = ("neverworse", "numpy", "scipy", "scikit-learn", "pandas")
-    versions = [f"Python {platform.python_version()}"]
+    packages = ("numpy", "scipy", "scikit-learn", "pandas")
+    versions = [f"neverworse {__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {version(name)}" for name in packages]
     known = {
         "Last command": command,
@@ -188,7 +189,7 @@ def mean_and_sd(mean: float, sd: float, plus_minus: str = "±") -> str:
 
 
 def _caption(cells: pd.DataFrame, correction: str) -> str:
-    repeats = count(int(cells["repeats"].max()), "repeat")
+    repeats = findings.n_repeats(cells)
     return CAPTION.format(repeats=repeats, correction=correction.capitalize(), tests=n_tests())
 
 
