@@ -15,7 +15,7 @@ from neverworse.datasets import PAPER_DATASETS
 from neverworse.experiments import (
     EXPERIMENTS,
     PROTOCOLS,
-    DesignMatrix,
+    design_matrix,
     draw_cross_validation,
     random_numbers,
 )
@@ -45,7 +45,7 @@ def count(data, name, seed, repeats):
     for repeat in range(repeats):
         rng = random_numbers(seed, TABLE.name, name, repeat)
         for sample in draw_cross_validation(data, PROTOCOL, rng):
-            labeled = sample.X[: sample.n_labeled]
+            labeled = sample.X[np.asarray(sample.y) != -1]
             pairs = (sample.X, sample.X), (labeled, labeled), (sample.X, labeled)
             counts.append([n_left_out(centre, rows) for centre, rows in pairs])
     return np.array(counts)
@@ -53,7 +53,7 @@ def count(data, name, seed, repeats):
 
 def n_left_out(centre, rows):
     """Return how many directions of rows are left out, centred on the mean of others."""
-    E = DesignMatrix().fit(centre).transform(rows)
+    E = design_matrix().fit(centre).transform(rows)
     values = np.linalg.eigvalsh(E.T @ E)
     return int(np.sum(values <= PROTOCOL.cutoff * values[-1]))
 

@@ -29,6 +29,16 @@ def test_what_to_do_comes_first_and_fits_the_first_lines(make):
     assert max(map(len, lines)) <= 90
 
 
+def test_how_to_label_names_the_folder():
+    study, path = studies.binary(), Path("my results/model.skops")
+    command = "neverworse label 'my results' --next 20"
+    assert study.model.name == "projected"
+    assert command in "\n".join(summary(study, [path]))
+    decided = dataclasses.replace(study.ladder[-1], found=False)
+    study = dataclasses.replace(study, ladder=(*study.ladder[:-1], decided))
+    assert command not in "\n".join(summary(study, [path]))
+
+
 def test_percentages_are_not_torn_apart():
     verdict = dataclasses.replace(studies.binary().verdict, quality="word " * 12 + "12.3 % 45.6 %")
     study = dataclasses.replace(studies.binary(), verdict=verdict)

@@ -46,7 +46,7 @@ def test_a_small_run(run, tmp_path):
     assert "20 of 20 folds" in words
     assert re.search(r"\d of 6 cells of Table 1 are within three standard errors", words)
     assert "Self-Learning 0 / 1 / 0 (published: 0 / 0 / 1)" in words
-    assert "With 2 repeats and the 64 tests of the paper no difference can be significant" in words
+    assert "With fewer than 11 repeats and the 64 tests of the paper no difference can be" in words
     assert out.rstrip().endswith(str(tmp_path / "out" / "report.html"))
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "neverworse reproduce robustness table --repeats 2 --datasets WDBC" in report
@@ -62,6 +62,14 @@ def test_a_damaged_file_is_computed_again(run, tmp_path):
     assert (code, err) == (0, "")
     assert path.read_bytes() == content
     assert (tmp_path / "out/measurements/robustness.csv").read_bytes() == before
+
+
+def test_the_report_covers_what_earlier_runs_stored_in_the_folder(run, tmp_path):
+    for name in ("robustness", "table"):
+        assert run(name, "--repeats", "1", *WDBC)[0] == 0
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert 'id="robustness"' in report
+    assert 'id="table"' in report
 
 
 def command(folder, *arguments):

@@ -51,6 +51,6 @@ def test_missing_data_are_told_before_anything_is_run(tmp_path, monkeypatch):
     def nothing(name, **_):
         raise DataNotFoundError(name)
 
-    monkeypatch.setattr("neverworse.experiments._runner.load_paper_dataset", nothing)
+    monkeypatch.setattr("neverworse.experiments._reproduction.load_paper_dataset", nothing)
     with pytest.raises(OSError, match="Parkinsons"):
         reproduce("table", datasets=["Parkinsons"], repeats=1, out=tmp_path, jobs=1)

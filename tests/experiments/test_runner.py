@@ -7,15 +7,15 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
+from neverworse.experiments import _reproduction
 from neverworse.experiments._experiments import (
     EXPERIMENTS,
     LARGE_SIZES,
-    Plan,
     Sample,
     principal_components,
 )
 from neverworse.experiments._methods import METHODS, PROTOCOLS
-from neverworse.experiments._runner import Task, run
+from neverworse.experiments._reproduction import Plan, run
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def cancer():
 
 
 def quick(repeats, **settings):
-    return Plan(["robustness"], ["WDBC"], repeats, **settings)
+    return Plan(("robustness",), ("WDBC",), repeats, **settings)
 
 
 def test_any_number_of_processes_and_interruptions(tmp_path):
@@ -41,8 +41,9 @@ def test_any_number_of_processes_and_interruptions(tmp_path):
 def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
     first = run(quick(2), tmp_path, jobs=1)
     ran = []
-    original = Task.run
-    monkeypatch.setattr(Task, "run", lambda task: ran.append(task.repeat) or original(task))
+    original = _reproduction.run_task
+    recorded = lambda task, plan: ran.append(task[2]) or original(task, plan)  # noqa: E731
+    monkeypatch.setattr(_reproduction, "run_task", recorded)
     more = run(quick(3), tmp_path, jobs=1)
     assert ran == [2]
     assert more["robustness"]["WDBC"][1] == first["robustness"]["WDBC"][1]
@@ -94,7 +95,7 @@ def test_results_of_other_default_candidates_are_not_reused(tmp_path, monkeypatc
     """The evidence experiment is stored with everything that it fits, and with its constants."""
     from neverworse.experiments import _experiments
 
-    plan = Plan(["evidence"], ["WDBC"], 0)
+    plan = Plan(("evidence",), ("WDBC",), 0)
     run(plan, tmp_path, jobs=1)
     candidates = _experiments.default_candidates
     fewer = lambda *args, **kwargs: candidates(*args, **kwargs)[:-1]  # noqa: E731

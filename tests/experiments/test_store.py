@@ -2,11 +2,14 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
+from sklearn.datasets import load_breast_cancer
 
-from neverworse.experiments._experiments import EXPERIMENTS, Experiment, Plan
-from neverworse.experiments._runner import run
+from neverworse.experiments import _reproduction
+from neverworse.experiments._experiments import EXPERIMENTS, Experiment
+from neverworse.experiments._reproduction import Plan, run
 
 RECORDS = [{"method": "Supervised", "error": 0.1 + 0.2}, {"method": "ICLS", "error": 1e-17}]
 
@@ -26,7 +29,7 @@ def ran(monkeypatch):
 
 
 def go(folder, **settings):
-    return run(Plan(["table"], ["WDBC"], **settings), folder, jobs=1)["table"]["WDBC"]
+    return run(Plan(("table",), ("WDBC",), **settings), folder, jobs=1)["table"]["WDBC"]
 
 
 def test_what_was_stored_comes_back_to_the_last_bit(tmp_path, ran):
@@ -61,6 +64,22 @@ def test_results_of_other_settings_are_neither_reused_nor_replaced(tmp_path, ran
     assert ran == [0, 0]
     settings = [json.loads(path.read_text("utf-8")) for path in tmp_path.rglob("settings.json")]
     assert sorted(each["seed"] for each in settings) == [0, 1]
+
+
+def test_results_include_what_is_stored_about_other_experiments_and_data_sets(
+    tmp_path, ran, monkeypatch
+):
+    go(tmp_path, repeats=2)
+    go(tmp_path, repeats=1, seed=1)
+    other = replace(EXPERIMENTS["table"], name="robustness", datasets=["Sonar"])
+    monkeypatch.setitem(EXPERIMENTS, "robustness", other)
+    monkeypatch.setattr(_reproduction, "load_paper_dataset", lambda *_, **__: load_breast_cancer())
+    found = run(Plan(("robustness",), ("Sonar",), 1), tmp_path, jobs=1)
+    assert found == {
+        "robustness": {"Sonar": {0: RECORDS}},
+        "table": {"WDBC": {0: RECORDS, 1: RECORDS}},
+    }
+    assert ran == [0, 1, 0, 0]
 
 
 def test_nothing_else_is_left_behind(tmp_path, ran):

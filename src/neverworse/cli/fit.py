@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
@@ -189,7 +190,11 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     for note in study.notes:
         yield f"{common.wrapped(f'Note: {note}')}\n"
     yield f"{common.wrapped(study.certificate_words)}\n"
-    yield f"Written to {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    folder = paths[0].parent
+    yield f"Written to {folder}: {', '.join(path.name for path in paths)}"
+    if study.ladder[-1].found and model.name != "supervised":
+        command = f"neverworse label {shlex.quote(folder.as_posix())} --next 20"
+        yield f"To label rows that decide between the two models: {common.plain(command)}"
     yield from columns_to_check({column.name: column.look for column in study.data.columns})
 
 

@@ -131,7 +131,7 @@ def _ask(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     if questions:
         write_questions(labeling, questions, arguments.out, keep_formulas=arguments.keep_formulas)
     labeling.save()
-    purposes = [each.purpose for each in questions]
+    purposes = [labeling.purpose(row) for row in questions]
     counts = {purpose: purposes.count(purpose) for purpose in ("decide", "train")}
     facts = {"out": str(arguments.out) if questions else None, "n_rows": counts}
     if not questions:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from neverworse.cli import _common as common
 from neverworse.cli._options import AVAILABLE
 from neverworse.datasets import DataNotFoundError
-from neverworse.experiments import headline, reproduce
+from neverworse.experiments import EXPERIMENTS, headline, reproduce
 
 # Options that are parameters of `reproduce`.
 PARAMETERS = ("datasets", "repeats", "protocol", "correction", "jobs", "out", "seed", "data_home")
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     given = {name: getattr(arguments, name) for name in PARAMETERS}
     try:
         found = reproduce(arguments.experiment, **given, quiet=arguments.quiet)
-        if not found.measurements:
+        if not any(map(found.plan.datasets_of, EXPERIMENTS.values())):
             raise common.CommandError(
                 "Nothing to run: there are learning curves of Ionosphere, SPECT and USPS only."
             )

@@ -8,27 +8,10 @@ from neverworse.experiments._experiments import (
     principal_components,
 )
 from neverworse.experiments._findings import as_text, headline
-from neverworse.experiments._methods import GINV_CUTOFF, METHODS, PROTOCOLS, DesignMatrix
-from neverworse.experiments._reproduction import Reproduction, reproduce
-from neverworse.experiments._runner import random_numbers
+from neverworse.experiments._methods import GINV_CUTOFF, METHODS, PROTOCOLS, design_matrix
+from neverworse.experiments._reproduction import Reproduction, random_numbers, reproduce
 
-__all__ = [
-    "EXPERIMENTS",
-    "GINV_CUTOFF",
-    "METHODS",
-    "PROTOCOLS",
-    "DesignMatrix",
-    "Reproduction",
-    "as_text",
-    "count_marks",
-    "draw_cross_validation",
-    "draw_labeled",
-    "headline",
-    "is_tested",
-    "principal_components",
-    "published",
-    "random_numbers",
-    "reproduce",
-    "table",
-    "tidy",
-]
+__all__ = ["EXPERIMENTS", "GINV_CUTOFF", "METHODS", "PROTOCOLS", "Reproduction", "design_matrix"]
+__all__ += ["as_text", "count_marks", "draw_cross_validation", "draw_labeled", "headline"]
+__all__ += ["is_tested", "principal_components", "published", "random_numbers", "reproduce"]
+__all__ += ["table", "tidy"]

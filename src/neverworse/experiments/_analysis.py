@@ -88,6 +88,15 @@ def curves(measurements: pd.DataFrame) -> pd.DataFrame:
     return grouped.agg(mean="mean", standard_error="sem").reset_index()
 
 
+def ends(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return for each learning curve its lowest mean and its last one, with numbers of rows."""
+    keys = ["dataset", "measure", "method"]
+    curves = summary.groupby(keys, sort=False)
+    lowest = summary.loc[curves["mean"].idxmin(), [*keys, "n_unlabeled", "mean"]]
+    last = summary.loc[curves["n_unlabeled"].idxmax()]
+    return last.merge(lowest, on=keys, suffixes=("", "_lowest"))
+
+
 def errors_of_repeats(measurements: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
     """Return the cross-validation error of each repeat, with a column for each method."""
     weights = measurements["n_test"] if protocol.pooled_folds else 1.0
@@ -104,21 +113,18 @@ def table(
     Tests are corrected for all data sets and methods of the paper, whichever of them were run,
     since marks are compared with published ones. Better and worse are one family each.
     """
-    values = errors_of_repeats(measurements, protocol)
     cells = []
-    for dataset in measurements["dataset"].unique():
-        errors = values.loc[dataset]
+    for dataset, errors in errors_of_repeats(measurements, protocol).groupby("dataset", sort=False):
         for name in measurements["method"].unique():
-            column, reference = errors[name], errors[METHODS[name].counterpart]
             # Without rounding errors of means of ten fractions.
-            differences = np.round(column - reference, 12).to_numpy()
+            differences = np.round(errors[name] - errors[METHODS[name].counterpart], 12).to_numpy()
             cells.append(
                 {
                     "dataset": dataset,
                     "method": name,
-                    "mean": column.mean(),
-                    "sd": column.std(ddof=1),
-                    "repeats": len(column),
+                    "mean": errors[name].mean(),
+                    "sd": errors[name].std(),
+                    "repeats": len(errors),
                     "p_less": signed_rank(differences, "less"),
                     "p_greater": signed_rank(differences, "greater"),
                 }
@@ -191,24 +197,21 @@ def timing(measurements: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
 
 
-def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
-    """Return how often the projection has a higher loss on training rows than supervised weights.
+def guarantee(measurements: pd.DataFrame) -> dict[str, int]:
+    """Count the fits in which the projection has a higher loss on training rows.
 
-    "higher" and "largest_ratio" compare it with the weights that were projected, as the theorem
-    does, and exactly. The other two compare it with the classifier Supervised, beyond rounding
-    errors: that has other weights if a pseudo-inverse with a cut-off is centred on other rows.
+    "higher" compares it with the weights that were projected, as the theorem does, and exactly;
+    "higher_than_supervised" with the classifier Supervised, beyond rounding errors: that has other
+    weights if a pseudo-inverse with a cut-off is centred on other rows.
     """
     by = [name for name in ("dataset", "repeat", "fold") if name in measurements]
     chosen = measurements[measurements["method"] == "Projection"]
-    own = chosen["training_loss"] / chosen["own_supervised_loss"]
     found = ratios(measurements, "training_loss", by)
     other = found.loc[found["method"] == "Projection", "ratio"]
     return {
-        "fits": len(own),
-        "higher": int((own > 1.0).sum()),
-        "largest_ratio": float(own.max()),
+        "fits": len(chosen),
+        "higher": int((chosen["training_loss"] > chosen["own_supervised_loss"]).sum()),
         "higher_than_supervised": int((other > 1.0 + ROUNDING).sum()),
-        "largest_ratio_to_supervised": float(other.max()),
     }
 
 
@@ -253,11 +256,9 @@ def signed_rank(differences: Vector, alternative: Literal["less", "greater"]) ->
 def reject(p_values: Sequence[float], correction: str, n_hypotheses: int) -> AnyArray:
     """Return which hypotheses are rejected at the family-wise level 0.05."""
     p = np.asarray(p_values, dtype=float)
-    if correction == "bonferroni":
-        return p <= LEVEL / n_hypotheses
     order = np.argsort(p)
-    # Holm: from the smallest p-value on, up to the first that is not rejected.
-    passed = p[order] <= LEVEL / (n_hypotheses - np.arange(len(p)))
+    # Holm, from the smallest p-value on: those that are rejected do not count any more.
+    n_left = n_hypotheses - (np.arange(len(p)) if correction == "holm" else 0)
     rejected = np.zeros(len(p), dtype=bool)
-    rejected[order] = np.logical_and.accumulate(passed)
+    rejected[order] = np.logical_and.accumulate(p[order] <= LEVEL / n_left)
     return rejected

@@ -18,12 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from neverworse._typing import AnyArray, Mask, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
-from neverworse.evidence import (
-    SafeStackingClassifier,
-    SequentialAudit,
-    default_candidates,
-    moved,
-)
+from neverworse.evidence import SafeStackingClassifier, SequentialAudit, default_candidates, moved
 from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
 from neverworse.methods import HiddenLabels
 
@@ -58,11 +53,7 @@ STACKED: dict[str, dict[str, Any]] = {  # settings of `Evidence`
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment.
-
-    ``run(data, protocol, rng, repeat)`` returns the records of one repeat: dictionaries with the
-    method, what was varied, and what was measured.
-    """
+    """An experiment; the records of a repeat say what was varied, and what was measured."""
 
     name: str
     title: str  # what it is in the paper, if it is there
@@ -77,25 +68,6 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to run. Each experiment uses those of the data sets that it is defined for."""
-
-    experiments: Sequence[str]
-    datasets: Sequence[str]
-    repeats: int | None = None  # None: as many as published
-    protocol: str = "code"
-    seed: int = 0
-    data_home: str | None = None  # folder in which data sets are looked up first
-
-    def datasets_of(self, experiment: Experiment) -> list[str]:
-        chosen = {*self.datasets, TWO_GAUSSIANS}
-        return [name for name in experiment.datasets if name in chosen]
-
-    def repeats_of(self, experiment: Experiment) -> range:
-        return range(experiment.repeats if self.repeats is None else self.repeats)
-
-
-@dataclass(frozen=True)
 class Sample:
     """Training rows drawn from a data set, labeled ones first, and test rows."""
 
@@ -103,7 +75,6 @@ class Sample:
     y: HiddenLabels
     X_test: Matrix
     y_test: AnyArray
-    n_labeled: int
 
     @classmethod
     def of(cls, data: Data, labeled: AnyArray, unlabeled: AnyArray, test: AnyArray) -> Sample:
@@ -111,7 +82,7 @@ class Sample:
         X, y = data
         train = np.concatenate([labeled, unlabeled])
         known = np.where(np.arange(len(train)) < len(labeled), y[train], -1)
-        return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test], len(labeled))
+        return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test])
 
     def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Pipeline]]:
         """Fit one method after another to the training rows.
@@ -126,17 +97,15 @@ class Sample:
             yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
 
     def measure(self, method: Method, model: Any, *, training: bool = True) -> Record:
-        """Return the error and the mean loss on the test rows, and losses on the training rows.
+        """Return the error on the test rows, and mean losses on these and on the training rows.
 
-        These are the mean loss on labeled rows, on all training rows with their true labels, and
-        that of the supervised model that the method started from, if it has one.
+        The latter also for the supervised model that the method started from, if it has one.
         """
         wrong = model.predict(self.X_test) != self.y_test
         test = method.losses(model, self.X_test, self.y_test)
         record = {"error": float(wrong.mean()), "test_loss": float(test.mean())}
         if training:
             losses = method.losses(model, self.X, self.y.y_true)
-            record["labeled_loss"] = float(losses[: self.n_labeled].mean())
             record["training_loss"] = float(losses.mean())
             start = supervised_of(model)
             if start is not None:
@@ -271,49 +240,50 @@ def measure_evidence(data: Data, rng: np.random.Generator) -> list[Record]:
     seed = int(rng.integers(2**31))
     records = []
     for n in EVIDENCE_SIZES:
-        if n <= LARGEST_SHARE * len(y):
-            unlabeled = ~np.isin(np.arange(len(y)), order[:n])
-            models, n_asked = _evidence_models(X, y, unlabeled, seed)
-            for name, model in models.items():
-                brier = np.mean((model.predict_proba(X[unlabeled])[:, 1] - y[unlabeled]) ** 2)
-                error = np.mean(model.predict(X[unlabeled]) != y[unlabeled])
-                measured = {"brier": float(brier), "error": float(error)}
-                asked = {"asked": n_asked.get(name, 0)}
-                records.append({"method": name, "n_labeled": n, **measured, **asked})
+        if n > LARGEST_SHARE * len(y):
+            break
+        unlabeled = ~np.isin(np.arange(len(y)), order[:n])
+        rows, truth = X[unlabeled], y[unlabeled]
+        for name, model, n_asked in _evidence_models(X, y, unlabeled, seed):
+            brier = np.mean((model.predict_proba(rows)[:, 1] - truth) ** 2)
+            measured = {
+                "brier": float(brier),
+                "error": float(np.mean(model.predict(rows) != truth)),
+            }
+            records.append({"method": name, "n_labeled": n, **measured, "asked": n_asked})
     return records
 
 
 def _evidence_models(
     X: Matrix, y: AnyArray, unlabeled: Mask, seed: int
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return safe stacking, sequential audits and what they are compared with, all fitted.
+) -> Iterator[tuple[str, Any, int]]:
+    """Yield names of fitted models, the models, and how many labels they asked for.
 
-    Also returns how many labels each of the sequential audits asked for.
+    These are safe stacking, sequential audits, and what they are compared with.
     """
     known = np.where(unlabeled, -1, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # only the loss matters
         stacked = clone(STACKING).set_params(random_state=seed).fit(X, known)
-        models = {BASELINE: stacked.baseline_, "projection": clone(PROJECTION).fit(X, known)}
-    models |= stacked.candidates_
+        projected = clone(PROJECTION).fit(X, known)
+    baseline, evidence = stacked.baseline_, stacked.evidence_
+    yield BASELINE, baseline, 0
+    yield "projection", projected, 0
+    candidates = list(stacked.candidates_.items())
+    yield from ((name, model, 0) for name, model in candidates)
     for name, settings in STACKED.items():
-        steps = replace(stacked.evidence_, **settings).steps
-        candidates = list(stacked.candidates_.items())
-        models[name] = moved(stacked.baseline_, candidates, steps, "predict_proba")
-    differences = stacked.evidence_.differences.mean(axis=0)
-    best = stacked.evidence_.names[np.argmin(differences)]
-    picked = models[best if differences.min() < 0.0 else BASELINE]
-    models["picked by cross-validation"] = picked
-    n_asked = {}
+        steps = replace(evidence, **settings).steps
+        yield name, moved(baseline, candidates, steps, "predict_proba"), 0
+    differences = evidence.differences.mean(axis=0)
+    best = stacked.candidates_[evidence.names[np.argmin(differences)]]
+    picked = best if differences.min() < 0.0 else baseline
+    yield "picked by cross-validation", picked, 0
     for loss, name in (("error", "sequential audit, errors"), ("brier", "sequential audit, Brier")):
-        audit = SequentialAudit(
-            stacked.baseline_, picked, X[unlabeled], loss=loss, random_state=seed
-        )
+        audit = SequentialAudit(baseline, picked, X[unlabeled], loss=loss, random_state=seed)
         while audit.verdict_ == "undecided" and audit.n_labels_ < MOST_QUESTIONS:
             questions = audit.next()
             audit.record(questions, y[unlabeled][questions])
-        models[name], n_asked[name] = audit.model_, audit.n_labels_
-    return models, n_asked
+        yield name, audit.model_, audit.n_labels_
 
 
 def _evidence_settings() -> dict[str, Any]:

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from neverworse import estimators, methods
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import (
-    ICLSClassifier,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    class_scores,
-)
-from neverworse.methods import (
-    L2SVMClassifier,
-    OracleClassifier,
-    SelfLearningClassifier,
-    SupervisedClassifier,
-    TransductiveSVMClassifier,
-    UpdatedSecondMomentClassifier,
-)
 
 # MASS::ginv, the pseudo-inverse of the published code, leaves out what is smaller than this
 # fraction of the largest singular value: the square root of the machine epsilon.
@@ -33,18 +21,17 @@ GINV_CUTOFF = 2.0**-26
 
 @dataclass(frozen=True)
 class Protocol:
-    """Settings that differ between the text of the paper and its code."""
+    """Settings that differ between the text of the paper and its code; the code's by default."""
 
-    name: str
-    cutoff: float | None  # of singular values, see `Truncation`; None: exact least squares
-    svm_alpha: float  # penalty of the support vector machines
-    svm_scaling: str  # "sum" or "mean" of the losses of the transductive one
-    positive_rounding: str  # of the number of its positive rows: "score" or "svmlin"
-    principal_components: bool  # whether robustness starts with those of 99 % of the variance
-    fewest_labels: int  # in robustness and learning curves
-    fewest_labels_in_folds: int
-    largest_size: int  # unlabeled rows in the learning curves
-    pooled_folds: bool  # whether errors are those of all rows together, or means over folds
+    cutoff: float | None = GINV_CUTOFF  # of singular values, see `Truncation`; None: exact
+    svm_alpha: float = 0.1  # penalty of the support vector machines
+    svm_scaling: str = "mean"  # or "sum" of the losses of the transductive one
+    positive_rounding: str = "svmlin"  # of the number of its positive rows; or "score"
+    principal_components: bool = True  # whether robustness starts with 99 % of the variance
+    fewest_labels: int = 10  # in robustness and learning curves
+    fewest_labels_in_folds: int = 20
+    largest_size: int = 1024  # unlabeled rows in the learning curves
+    pooled_folds: bool = False  # whether errors are those of all rows together, or means over folds
 
     def n_labeled(self, n_features: int) -> int:
         return max(2 * n_features, self.fewest_labels)
@@ -54,20 +41,8 @@ class Protocol:
 
 
 PROTOCOLS = {
-    "code": Protocol(
-        name="code",
-        cutoff=GINV_CUTOFF,
-        svm_alpha=0.1,
-        svm_scaling="mean",
-        positive_rounding="svmlin",
-        principal_components=True,
-        fewest_labels=10,
-        fewest_labels_in_folds=20,
-        largest_size=1024,
-        pooled_folds=False,
-    ),
+    "code": Protocol(),
     "text": Protocol(
-        name="text",
         cutoff=None,
         svm_alpha=0.01,
         svm_scaling="sum",
@@ -81,18 +56,12 @@ PROTOCOLS = {
 }
 
 
-class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A column of ones, and the features centred on the rows that it is fitted to.
+def design_matrix() -> Pipeline:
+    """Return a transformer to a column of ones, and the features centred on the rows of its fit.
 
     The centring affects a pseudo-inverse with a cut-off, but not exact least squares.
     """
-
-    def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        self.mean_ = X.mean(axis=0)
-        return self
-
-    def transform(self, X: Matrix) -> Matrix:
-        return np.column_stack([np.ones(len(X)), X - self.mean_])
+    return make_pipeline(StandardScaler(with_std=False), PolynomialFeatures(1))
 
 
 class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -128,15 +97,15 @@ class Method:
     """A classifier of the experiments, by its name in the paper."""
 
     name: str
-    loss: Literal["quadratic", "hinge"]  # of scores for targets 0 and 1, or the squared hinge
-    make: Callable[[Protocol], Any]  # returns an unfitted classifier
+    loss: str  # "quadratic", of scores for targets 0 and 1, or the squared "hinge"
     counterpart: str  # the supervised method that it is compared with, which may be itself
     uses_unlabeled: bool
+    make: Callable[[Protocol], Any]  # returns an unfitted classifier
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
         if self.loss == "quadratic":
-            return np.asarray((class_scores(model, X)[:, 1] - y) ** 2)
+            return np.asarray((estimators.class_scores(model, X)[:, 1] - y) ** 2)
         decision = model.decision_function(X)
         return np.asarray(np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2)
 
@@ -145,25 +114,25 @@ def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any
     """Return unpenalised least squares, with the published design matrix if there is a cut-off."""
     if protocol.cutoff is None:
         return make(alpha=0.0, **settings)
-    return make_pipeline(DesignMatrix(), make(alpha=0.0, fit_intercept=False, **settings))
+    return make_pipeline(design_matrix(), make(alpha=0.0, fit_intercept=False, **settings))
 
 
 def _supervised(protocol: Protocol) -> Any:
-    return _least_squares(LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
+    return _least_squares(estimators.LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
 
 
 def _projection(protocol: Protocol) -> Any:
     settings = {"constraint_alpha": 0.0, "rcond": protocol.cutoff}
-    return _least_squares(ProjectedLeastSquaresClassifier, protocol, **settings)
+    return _least_squares(estimators.ProjectedLeastSquaresClassifier, protocol, **settings)
 
 
 def _icls(protocol: Protocol) -> Any:
     # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
-    return _least_squares(ICLSClassifier, protocol, constraint_alpha=0.0)
+    return _least_squares(estimators.ICLSClassifier, protocol, constraint_alpha=0.0)
 
 
 def _tsvm(protocol: Protocol) -> Any:
-    return TransductiveSVMClassifier(
+    return methods.TransductiveSVMClassifier(
         protocol.svm_alpha,
         positive_rounding=protocol.positive_rounding,
         scaling=protocol.svm_scaling,
@@ -171,17 +140,18 @@ def _tsvm(protocol: Protocol) -> Any:
     )
 
 
+LEAST_SQUARES, SVM = ("quadratic", "Supervised"), ("hinge", "SVM")  # losses and counterparts
 METHODS = {
-    name: Method(name, "hinge" if "SVM" in name else "quadratic", make, counterpart, uses_unlabeled)
-    for name, counterpart, uses_unlabeled, make in (
+    name: Method(name, *(SVM if "SVM" in name else LEAST_SQUARES), uses_unlabeled, make)
+    for name, uses_unlabeled, make in (
         # The wrapped ones are centred on the rows that they are fitted to.
-        ("Supervised", "Supervised", False, lambda p: SupervisedClassifier(_supervised(p))),
-        ("Self-Learning", "Supervised", True, lambda p: SelfLearningClassifier(_supervised(p))),
-        ("USM", "Supervised", True, lambda p: UpdatedSecondMomentClassifier(rcond=p.cutoff)),
-        ("ICLS", "Supervised", True, _icls),
-        ("Projection", "Supervised", True, _projection),
-        ("Oracle", "Supervised", True, lambda p: OracleClassifier(_supervised(p))),
-        ("SVM", "SVM", False, lambda p: L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),
-        ("TSVM", "SVM", True, _tsvm),
+        ("Supervised", False, lambda p: methods.SupervisedClassifier(_supervised(p))),
+        ("Self-Learning", True, lambda p: methods.SelfLearningClassifier(_supervised(p))),
+        ("USM", True, lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff)),
+        ("ICLS", True, _icls),
+        ("Projection", True, _projection),
+        ("Oracle", True, lambda p: methods.OracleClassifier(_supervised(p))),
+        ("SVM", False, lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),
+        ("TSVM", True, _tsvm),
     )
 }

@@ -11,8 +11,8 @@ import base64
 import hashlib
 import io
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "SMALL", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
+__all__ = ["COLOURS", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
 __all__ += ["estimate", "exact", "name", "number_axis", "picture", "render"]
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,12 +37,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 # colour in light, dark and print is in the style sheet.
 COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(LIGHT)}
 _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
-# Styles of matplotlib that become attributes: the content security policy of pages forbids styles
-# other than the style sheet.
-_KEPT = {"stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin"}
-_KEPT |= {"stroke-linecap", "stroke-opacity", "fill-opacity", "opacity"}
-_KEPT |= {"fill", "stroke", "font-size", "font-weight", "text-anchor"}
-
 WIDTH = 480  # pixels: two fit side by side on a screen, and one is readable on a phone
 LETTERS, SMALL = 12, 11  # font sizes in pixels
 STYLE = {
@@ -59,7 +53,6 @@ STYLE = {
     "lines.solid_joinstyle": "round",
     "svg.fonttype": "none",
 }
-OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
 def render(room: str, template: str, **content: Any) -> str:
@@ -148,12 +141,14 @@ def estimate(found: _words.Interval | None, sign: bool = False) -> Markup:
     """Return an estimate with its interval, or a dash."""
     if found is None:
         return Markup(_words.MISSING)
-    return exact(found.value, _words.interval(found, sign))
+    value, ends = _words.interval(found, sign).split(" ", 1)
+    return exact(found.value, Markup('{} <span class="ends">{}</span>').format(value, ends))
 
 
 def _options(sentence: str) -> Markup:
     """Return a sentence with options of the command line as code that is not broken at hyphens."""
-    return Markup(OPTION.sub(r'<code class="option">\g<0></code>', str(escape(sentence))))
+    marked = re.sub(r"--[a-z][a-z-]*", r'<code class="option">\g<0></code>', str(escape(sentence)))
+    return Markup(marked)
 
 
 @dataclass
@@ -162,8 +157,7 @@ class Chart:
 
     figure: Figure
     description: str = ""  # for those who cannot see it
-    # Tooltips of artists by their gid: one, or one for each of their shapes.
-    titles: dict[str, str | Sequence[str]] = field(default_factory=dict)
+    titles: dict[str, Sequence[str]] = field(default_factory=dict)  # tooltips of markers, by gid
     names: list[str] = field(default_factory=list)  # texts that placeholders stand for
 
     def placeholder(self, content: str) -> str:
@@ -173,21 +167,22 @@ class Chart:
 
     def inline(self, identity: str) -> Markup:
         """Return the figure as an SVG element; its ids start with `identity`."""
-        svg = _rendered(self.figure, identity).replace("xlink:href", "href")
+        import matplotlib as mpl
+
+        file = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": identity}):
+            metadata = {"Date": None}
+            self.figure.savefig(file, format="svg", dpi=72, metadata=metadata, transparent=True)
+        svg = file.getvalue().replace("xlink:href", "href")
         svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{identity}-", svg)
         root = ET.fromstring(svg)
-        for parent in root.iter():
-            for child in list(parent):
-                if child.tag in (f"{SVG}metadata", f"{SVG}style"):
-                    parent.remove(child)
         for group in root.iter(f"{SVG}g"):
-            title = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"), ())
-            shapes = [group] if isinstance(title, str) else list(_shapes(group))
-            texts = [title] if isinstance(title, str) else title
-            if len(shapes) == len(texts):  # otherwise, some are outside the axes: not drawn
-                for shape, text in zip(shapes, texts, strict=True):
-                    _set_title(shape, text)
-        for element in root.iter():
+            texts = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"), ())
+            for marker, text in zip(group.iter(f"{SVG}use"), texts, strict=False):
+                ET.SubElement(marker, f"{SVG}title").text = text
+        for element in list(root.iter()):
+            for child in element.findall(f"{SVG}metadata") + element.findall(f"{SVG}style"):
+                element.remove(child)
             placeholder = re.fullmatch(r"@(\d+)", (element.text or "").strip())
             if placeholder:
                 element.text = self.names[int(placeholder[1])]
@@ -201,65 +196,29 @@ class Chart:
         return Markup(ET.tostring(root, encoding="unicode"))
 
 
-def _rendered(figure: Figure, salt: str) -> str:
-    import matplotlib as mpl
-
-    file = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(file, format="svg", dpi=72, metadata={"Date": None}, transparent=True)
-    return file.getvalue()
-
-
-def _shapes(group: Any) -> Iterator[Any]:
-    for child in group:
-        if child.tag == f"{SVG}g":
-            yield from _shapes(child)
-        elif child.tag.removeprefix(SVG) in ("path", "use", "rect"):
-            yield child
-
-
-def _set_title(element: Any, content: str) -> None:
-    if content:
-        title = ET.Element(f"{SVG}title")
-        title.text = content
-        element.insert(0, title)
-
-
 def _restyle(element: Any) -> None:
-    """Turn styles into attributes and classes, and round positions."""
+    """Turn styles into attributes and classes: pages forbid styles but those of the style sheet."""
     declared = re.findall(r"([\w-]+): *([^;]+)", element.attrib.pop("style", ""))
-    styles = {key: value.strip() for key, value in declared}
+    styles = {key: value.strip() for key, value in declared if key != "font-family"}
     # Older versions of matplotlib have one style for fonts.
     shorthand = re.match(r"(?:(\d00|bold) )?([\d.]+)px", styles.pop("font", ""))
     if shorthand:
         styles |= {"font-weight": shorthand[1] or "normal", "font-size": shorthand[2]}
     classes = []
     for key, value in styles.items():
-        if key in ("fill", "stroke") and value != "none":
+        if value in _ROLE_OF:
             classes.append(f"{key[0]}-{_ROLE_OF[value]}")
-        elif key in _KEPT:
+        else:
             element.set(key, value.removesuffix("px"))
     if classes:
         element.set("class", " ".join(sorted(classes)))
-    for key in ("d", "x", "y", "width", "height", "transform"):
-        if key in element.attrib:
-            element.set(key, _rounded(element.get(key)))
 
 
-def _rounded(positions: str) -> str:
-    rounded = re.sub(
-        r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), positions
-    )
-    return " ".join(rounded.split())
-
-
-@contextmanager
-def drawing_style() -> Iterator[None]:
-    """Draw in the style of the pages, whatever the settings of matplotlib are."""
+def drawing_style() -> AbstractContextManager[None]:
+    """Return a context that draws in the style of the pages, whatever matplotlib's settings are."""
     from matplotlib import style
 
-    with style.context(["default", STYLE]):
-        yield
+    return style.context(["default", STYLE])
 
 
 def canvas(

@@ -289,8 +289,7 @@ def ladder(
     elif n_differing:
         undecided = (
             f"Whether the {model} model makes fewer errors than the supervised one. They "
-            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
-            "some of these: neverworse label."
+            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}."
         )
     else:
         undecided = (

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse.experiments.report import figures
-from neverworse.experiments.report.figures import FORMATS, STYLES, render
+from neverworse.experiments import report as figures
+from neverworse.experiments.report import FORMATS, STYLES, render
 from tests.experiments import runs
 
 
@@ -18,7 +18,7 @@ def drawings():
 
 
 def test_there_are_figures_of_what_was_run(drawings):
-    assert list(drawings) == ["figure1", "robustness", "robustness-test"]
+    assert list(drawings) == ["figure1", "robustness-test"]
     assert list(figures.draw(runs.timing())) == ["timing"]
     assert figures.draw(runs.only(runs.small(), "table")) == {}
 
@@ -26,7 +26,7 @@ def test_there_are_figures_of_what_was_run(drawings):
 @pytest.mark.parametrize("rows", ["training", "test"])
 def test_points_of_the_robustness_figure_are_ratios(drawings, rows):
     measured = runs.small().measurements["robustness"]
-    axes = drawings["robustness" if rows == "training" else "robustness-test"].figure.axes
+    axes = drawings["figure1" if rows == "training" else "robustness-test"].figure.axes
     assert [ax.get_title() for ax in axes] == list(figures.ROBUSTNESS_METHODS)
     wide = measured.pivot(index="repeat", columns="method", values=f"{rows}_loss")
     for ax in axes:
@@ -42,14 +42,13 @@ def test_points_that_are_cut_off_are_counted():
     measured = runs.small().measurements["robustness"].copy()
     chosen = (measured["method"] == "TSVM") & (measured["repeat"] == 1)
     measured.loc[chosen, "training_loss"] *= 1e6
-    drawing = robustness(measured, figures.ROBUSTNESS_METHODS)
+    drawing = robustness(measured)
     assert "Above 5 and cut off: 1 of 8 points" in drawing.description
     assert "Above 5 and cut off: 1 of 8 points." in drawing.figure._supxlabel.get_text()
-    assert [text.get_text() for text in drawing.figure.axes[-1].texts] == ["1 ↑"]
 
 
-def robustness(measured, methods):
-    return figures.draw_robustness(measured, "Robustness", "training", methods)
+def robustness(measured):
+    return figures.draw_robustness(measured, "Robustness", "training")
 
 
 def many(n_datasets):
@@ -59,9 +58,8 @@ def many(n_datasets):
 
 
 @pytest.mark.parametrize("n_datasets", [1, 3, 16])
-@pytest.mark.parametrize("methods", [figures.PAPER_METHODS, figures.ROBUSTNESS_METHODS])
-def test_no_label_is_cut_off(n_datasets, methods):
-    figure = robustness(many(n_datasets), methods).figure
+def test_no_label_is_cut_off(n_datasets):
+    figure = robustness(many(n_datasets)).figure
     figure.draw_without_rendering()
     texts = [text for text in figure.findobj(mpl.text.Text) if text.get_text()]
     assert len(texts) > 10
@@ -73,11 +71,11 @@ def test_no_label_is_cut_off(n_datasets, methods):
         assert box.y1 <= figure.bbox.y1, text
 
 
-def test_the_papers_form_has_a_panel_for_each_method_over_all_data_sets():
+def test_there_is_a_panel_for_each_method_over_all_data_sets():
     measured = many(3)
-    drawing = robustness(measured, figures.PAPER_METHODS)
+    drawing = robustness(measured)
     axes = drawing.figure.axes
-    assert [ax.get_title() for ax in axes] == ["Self-Learning", "Projection", "TSVM"]
+    assert [ax.get_title() for ax in axes] == ["Self-Learning", "ICLS", "Projection", "TSVM"]
     names = [label.get_text() for label in axes[-1].get_xticklabels()]
     assert names == [f"Data set {k}" for k in range(3)]
     one = measured[measured["dataset"] == "Data set 1"]
@@ -91,8 +89,7 @@ def test_the_papers_form_has_a_panel_for_each_method_over_all_data_sets():
         np.testing.assert_allclose(np.sort(points[1].get_ydata()), np.sort(ratio))
         assert np.abs(np.asarray(points[1].get_xdata()) - 1.0).max() <= 0.3
         assert 1.0 in [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "None"]
-    assert [text.get_text() for text in axes[2].texts] == ["2 ↑"] * 3
-    assert "Above 5 and cut off: 6 of 18 points" in drawing.description
+    assert "Above 5 and cut off: 6 of 24 points" in drawing.description
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
@@ -131,10 +128,8 @@ def test_colours_differ_and_are_the_same_in_all_figures():
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_files_are_what_they_are_and_always_the_same(drawings, kind):
-    content = render(drawings["robustness"].figure, kind)
-    assert content == render(drawings["robustness"].figure, kind)
-    assert content == render(figures.draw(runs.small())["robustness"].figure, kind)
+def test_files_are_what_they_are(drawings, kind):
+    content = render(drawings["figure1"].figure, kind)
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     assert content.startswith(starts[kind])
     if kind == "png":

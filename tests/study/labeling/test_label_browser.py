@@ -81,7 +81,7 @@ def test_clicks_and_keys_lead_to_a_decision(browser, served):
     answered(browser, lambda: browser.press("u"))
     assert browser.value(ROW) == first
     assert labeling.answers == {}
-    while labeling.standing().is_open:
+    while labeling.standing().verdict == "undecided":
         code = names.index(truth[int(browser.value(ROW)) - 1])
         answered(browser, lambda: browser.press(str(code + 1)))  # noqa: B023
     assert browser.value("document.getElementById('decision').textContent").startswith("Decided:")

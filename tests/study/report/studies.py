@@ -432,14 +432,6 @@ def wide_names():
     )
 
 
-def with_losses(best, worst):
-    """A study whose difference in loss is between two numbers."""
-    study = binary()
-    certificate = {**study.certificate, "best_case": best, "worst_case": worst}
-    certificate |= {"holds": worst <= 0, "guaranteed_improvement": max(0.0, -worst)}
-    return dataclasses.replace(study, certificate=certificate)
-
-
 def big():
     """As many rows as tables show, twelve classes, 3,000 features."""
     names = tuple(f"class {k}" for k in range(12))

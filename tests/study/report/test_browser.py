@@ -145,21 +145,14 @@ def test_the_console_stays_empty_and_no_label_reaches_beyond_its_chart(name, tmp
     assert seen == [{**good, "width": 1280}, {**good, "width": 400}]
 
 
-@pytest.mark.parametrize(
-    ("best", "worst"),
-    [
-        (-103.0, -99.5),
-        (-103.0, -50.0),
-        (-1.0, 1000.0),
-        (950.0, 1000.0),
-        (-123456789.0, -123456788.0),
-        (-123456789.0, 987654321.0),
-        (-1.2345e-7, -1.2344e-7),
-    ],
-)
-def test_no_label_of_best_and_worst_case_reaches_beyond_the_chart(best, worst, tmp_path):
-    (seen,), _ = ran_in(studies.with_losses(best, worst), tmp_path, MEASURE, 400)
-    assert seen["beyond"] == []
+def test_the_table_of_methods_is_not_cut_in_a_window_of_1200_pixels(tmp_path):
+    script = """
+    const scroll = document.querySelector("#comparison .scroll");
+    const hidden = scroll.scrollWidth - scroll.clientWidth;
+    parent.postMessage(JSON.stringify({hidden, width: window.innerWidth}), "*");
+    """
+    seen, said = ran_in(studies.binary(), tmp_path, script, 1200)
+    assert (seen, said) == ([{"hidden": 0, "width": 1200}], [])
 
 
 def test_words_are_sorted_from_the_first_and_numbers_in_them_as_numbers(tmp_path):

@@ -2,67 +2,89 @@
 
 from __future__ import annotations
 
+import io
 import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import scipy
-import sklearn
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-import neverworse
-from neverworse._files import write_whole
-from neverworse._words import count, decimal, signed
+from neverworse import __version__
+from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
+from neverworse._words import count
+from neverworse.experiments import _analysis as analysis
 from neverworse.experiments import _findings as findings
-from neverworse.experiments._analysis import (
-    BETTER,
-    ROUNDING,
-    WORSE,
-    count_marks,
-    n_tests,
-    published,
-)
+from neverworse.experiments._analysis import BETTER, WORSE, count_marks, n_tests, published, ratios
 from neverworse.experiments._experiments import EXPERIMENTS
-from neverworse.experiments._findings import TOTALS, as_text, markdown_table, wins
-from neverworse.experiments._methods import PROTOCOLS
-from neverworse.experiments.report import figures
-from neverworse.experiments.report.figures import ROBUSTNESS_METHODS, TIMING_METHODS
-from neverworse.pages import Markup, picture, render
+from neverworse.experiments._findings import TOTALS, as_text, markdown_table
+from neverworse.experiments._methods import METHODS, PROTOCOLS
+from neverworse.pages import Markup, picture
+from neverworse.pages import render as render_page
 
 if TYPE_CHECKING:
     from neverworse.experiments._reproduction import Reproduction
 
+ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
+CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")
+TIMING_METHODS = ("Projection", "TSVM")
+PLACES = {"training": "labeled and unlabeled rows", "test": "test rows"}
+HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
+RIBBON = 2.0  # standard errors
+FORMATS = ("png", "svg", "pdf")
+SETTINGS = {
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "figure.labelsize": 9,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.3,
+    "grid.color": "#DDDDDD",
+    "legend.frameon": False,
+}
 
-def save(
-    results: Reproduction, out: str | Path, *, command: str | None = None, took: str | None = None
-) -> list[Path]:
-    """Write measurements, summaries, figures, tables and the report; return their paths.
+# Markers and line styles differ as well, for print without colour.
+STYLES: dict[str, dict[str, Any]] = {
+    "Supervised": {"color": ORANGE, "marker": "s", "linestyle": (0, (6, 2))},
+    "Self-Learning": {"color": PURPLE, "marker": "v", "linestyle": (0, (3, 1.5))},
+    "ICLS": {"color": SKY, "marker": "D", "linestyle": "solid"},
+    "Projection": {"color": BLUE, "marker": "o", "linestyle": "solid"},
+    "Oracle": {"color": GREEN, "marker": "^", "linestyle": (0, (6, 2, 1, 2))},
+    "TSVM": {"color": GREY, "marker": "x", "linestyle": (0, (1, 1.2))},
+}
 
-    Every file is complete at any time: one that is there already is replaced at once.
-    """
-    paths = []
-    for name, content in _contents(results, circumstances(results, command, took)):
-        path = Path(out) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
-        paths.append(path)
-    return paths
+# Formats for numbers that are significantly better or worse.
+MARKDOWN = {"": "{}", BETTER: "**{}**", WORSE: "<u>{}</u>"}
+LATEX = {"": "{}", BETTER: r"\textbf{{{}}}", WORSE: r"\underline{{{}}}"}
+HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>")}
+Marks = Mapping[str, str]
+
+COLUMNS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
+CAPTION = (
+    "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. Bold and "
+    "underlined: significantly better or worse than the supervised counterpart (one-sided "
+    "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
+    "of the paper)."
+)
 
 
 def circumstances(
     results: Reproduction, command: str | None = None, took: str | None = None
 ) -> dict[str, str]:
     """Return how, when and where the results were computed."""
-    packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "pandas": pd}
-    versions = [f"neverworse {neverworse.__version__}", f"Python {platform.python_version()}"]
-    versions += [f"{name} {package.__version__}" for name, package in packages.items()]
+    packages = ("numpy", "scipy", "scikit-learn", "pandas")
+    versions = [f"neverworse {__version__}", f"Python {platform.python_version()}"]
+    versions += [f"{name} {version(name)}" for name in packages]
     known = {
-        "Command": command,
+        "Last command": command,
         "Seed": str(results.plan.seed),
         "Versions": ", ".join(versions),
         "Machine": f"{platform.platform()}, {count(os.cpu_count() or 1, 'core')}",
@@ -72,15 +94,16 @@ def circumstances(
     return {title: text for title, text in known.items() if text}
 
 
-def _contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+def contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of all files: numbers, figures, tables, and the report."""
     for folder in ("measurements", "summaries"):
         for name, frame in getattr(results, folder).items():
             # With every digit, so that reading it gives the same numbers.
             yield f"{folder}/{name}.csv", frame.to_csv(index=False, lineterminator="\n").encode()
-    drawings = figures.draw(results)
+    drawings = draw(results)
     for name, drawing in drawings.items():
-        for kind in figures.FORMATS:
-            yield f"figures/{name}.{kind}", figures.render(drawing.figure, kind)
+        for kind in FORMATS:
+            yield f"figures/{name}.{kind}", render(drawing.figure, kind)
     if "table" in results.summaries:
         cells, correction = results.summaries["table"], results.correction
         yield "table1.md", to_markdown(cells, correction).encode()
@@ -91,11 +114,9 @@ def _contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str
     yield "report.html", write_report(results, drawings, made).encode()
 
 
-def write_report(
-    results: Reproduction, drawings: dict[str, figures.Drawing], made: dict[str, str]
-) -> str:
+def write_report(results: Reproduction, drawings: dict[str, Drawing], made: dict[str, str]) -> str:
     """Return the report as one HTML page that needs nothing else."""
-    return render(
+    return render_page(
         "neverworse.experiments.report",
         "report.html",
         results=results,
@@ -104,88 +125,41 @@ def write_report(
         published=published(),
         run=list(_run(results)),
         pictures={name: _picture(drawing) for name, drawing in drawings.items()},
-        figures=figures,
         findings=findings,
         tables=sys.modules[__name__],
-        n_tests=n_tests(),
-        rounding=ROUNDING,
+        analysis=analysis,
     )
 
 
-def _picture(drawing: figures.Drawing) -> dict[str, Any]:
+def _picture(drawing: Drawing) -> dict[str, Any]:
     """Return the arguments of the macro `picture`, with the image embedded."""
     width, height = (round(96 * inches) for inches in drawing.figure.get_size_inches())
-    return {
-        "source": picture(figures.render(drawing.figure, "png")),
-        "description": drawing.description,
-        "caption": drawing.title,
-        "width": width,
-        "height": height,
-    }
+    source = picture(render(drawing.figure, "png"))
+    told = {"description": drawing.description, "caption": drawing.title}
+    return {"source": source, "width": width, "height": height, **told}
 
 
 def _run(results: Reproduction) -> Iterator[tuple[str, str]]:
     for name, measured in results.measurements.items():
-        experiment, n = EXPERIMENTS[name], measured["repeat"].nunique()
-        is_same = n == experiment.repeats or not experiment.published
-        of = "" if is_same else f" (published: {experiment.repeats})"
-        yield (
-            experiment.title,
-            f"{count(n, 'repeat')}{of} on {', '.join(measured['dataset'].unique())}",
-        )
-
-
-# Formats for numbers that are significantly better or worse.
-MARKDOWN = {"": "{}", BETTER: "**{}**", WORSE: "<u>{}</u>"}
-LATEX = {"": "{}", BETTER: r"\textbf{{{}}}", WORSE: r"\underline{{{}}}"}
-HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>")}
-Marks = Mapping[str, str]
-
-COLUMNS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
-COMPARED = ("Dataset", "Method", "Ours", "Published", "Difference", "z", "Within 3")
-WINS = ("Method", "Ours", "Published", "Data sets that differ")
-CAPTION = (
-    "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. {bold} and "
-    "{underlined}: significantly better or worse than the supervised counterpart (one-sided "
-    "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
-    "of the paper)."
-)
-COMPARISON = (
-    "z is the difference in standard errors of both means, with the rounding of the published "
-    "one. Published: {source}"
-)
+        experiment, names = EXPERIMENTS[name], ", ".join(measured["dataset"].unique())
+        of = f" (published: {experiment.repeats})" if experiment.published else ""
+        yield experiment.title, f"{findings.n_repeats(measured)}{of} on {names}"
 
 
 def to_markdown(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1, and then each cell beside the published one."""
+    """Return Table 1 as in the paper."""
     head, *rows = table_one(cells, MARKDOWN)
-    parts = [
-        "# Table 1",
-        _caption(cells, correction, MARKDOWN),
-        markdown_table(head, rows),
-        "## Beside the published table",
-        COMPARISON.format(source=published()["source"]),
-        markdown_table(COMPARED, list(comparison(cells, MARKDOWN)), numbers_from=2),
-        f"## {TOTALS}",
-        markdown_table(WINS, wins(cells)),
-    ]
-    return "\n\n".join(parts) + "\n"
+    caption = _caption(cells, correction)
+    return f"# Table 1\n\n{caption}\n\n{markdown_table(head, rows)}\n"
 
 
 def to_latex(cells: pd.DataFrame, correction: str) -> str:
     """Return Table 1 as a LaTeX table, for documents that use the package booktabs."""
     head, *rows = table_one(cells, LATEX, r"$\pm$")
-    return (
-        pd.DataFrame(rows, columns=head)
-        .style.hide(axis="index")
-        .to_latex(
-            column_format="l" * len(head),
-            position_float="centering",
-            hrules=True,
-            caption=_caption(cells, correction, LATEX),
-            environment="table*",
-        )
-    )
+    table = pd.DataFrame(rows, columns=head).style.hide(axis="index")
+    placed = {"position_float": "centering", "environment": "table*"}
+    caption, columns = _caption(cells, correction), "l" * len(head)
+    return str(table.to_latex(column_format=columns, hrules=True, caption=caption, **placed))
 
 
 def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iterator[list[str]]:
@@ -200,22 +174,6 @@ def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iter
     yield [TOTALS, *(as_text(counts[name]) if name in counts else "" for name in COLUMNS)]
 
 
-def comparison(cells: pd.DataFrame, marks: Marks) -> Iterator[list[str]]:
-    """Yield the columns `COMPARED` for each cell."""
-    for cell in cells.to_dict(orient="records"):
-        ours = mean_and_sd(cell["mean"], cell["sd"], "±", 3)
-        theirs = mean_and_sd(cell["published"], cell["published_sd"], "±")
-        yield [
-            cell["dataset"],
-            cell["method"],
-            marks[cell["mark"]].format(ours),
-            marks[cell["published_mark"]].format(theirs),
-            signed(decimal(cell["difference"])),
-            signed(decimal(cell["z"], 1)),
-            "" if np.isnan(cell["z"]) else "yes" if cell["agrees"] else "no",
-        ]
-
-
 def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
     """Yield in how many repeats each method has a higher loss, for each data set and for all."""
     together = pd.concat([summary, summary.assign(dataset="All")])
@@ -225,33 +183,153 @@ def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
         yield [dataset, *(f"{higher} of {n}; {worst:.4g}" for higher, n, worst in chosen)]
 
 
-def times(summary: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield relative times and seconds of both methods for each size, and the published ratio."""
-    paper = published()["timing"]
-    for size, found in summary.groupby("n_unlabeled"):
-        cells = [
-            text
-            for _, cell in found.set_index("method").loc[list(TIMING_METHODS)].iterrows()
-            for text in (
-                mean_and_sd(cell["ratio"], cell["standard_error"], "±", 1),
-                f"{cell['seconds']:.3g}",
-            )
-        ]
-        theirs = f"{paper['Projection']:g}" if size == paper["n_unlabeled"] else ""
-        yield [f"{size:,}", *cells, str(found["repeats"].max()), theirs]
-
-
-def mean_and_sd(mean: float, sd: float, plus_minus: str, decimals: int = 2) -> str:
+def mean_and_sd(mean: float, sd: float, plus_minus: str = "±") -> str:
     """Format a mean with its standard deviation; a single repeat has none."""
-    text = f"{mean:.{decimals}f}"
-    return text if np.isnan(sd) else f"{text} {plus_minus} {sd:.{decimals}f}"
+    return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f} {plus_minus} {sd:.2f}"
 
 
-def _caption(cells: pd.DataFrame, correction: str, marks: Marks) -> str:
-    return CAPTION.format(
-        repeats=count(int(cells["repeats"].max()), "repeat"),
-        correction=correction.capitalize(),
-        tests=n_tests(),
-        bold=marks[BETTER].format("Bold"),
-        underlined=marks[WORSE].format("underlined"),
+def _caption(cells: pd.DataFrame, correction: str) -> str:
+    repeats = findings.n_repeats(cells)
+    return CAPTION.format(repeats=repeats, correction=correction.capitalize(), tests=n_tests())
+
+
+# Figures
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, its title, and a description for readers who cannot see it."""
+
+    figure: Figure
+    title: str
+    description: str
+
+
+def draw(results: Reproduction) -> dict[str, Drawing]:
+    """Draw all figures of the experiments that were run, by the names of their files."""
+    measured, summaries = results.measurements, results.summaries
+    with mpl.rc_context(SETTINGS):
+        drawings = {
+            name: draw_robustness(measured["robustness"], title, rows)
+            for name, title, rows in (
+                ("figure1", "Figure 1: robustness, with ICLS", "training"),
+                ("robustness-test", "Robustness on test rows", "test"),
+            )
+            if "robustness" in measured
+        }
+        for name, make in (("curves", draw_curves), ("timing", draw_timing)):
+            if name in summaries:
+                drawings[name] = make(summaries[name])
+    return drawings
+
+
+def draw_robustness(measurements: pd.DataFrame, title: str, rows: str) -> Drawing:
+    """Draw the losses on training or test rows: a panel for each method, over all data sets."""
+    methods = ROBUSTNESS_METHODS
+    found = ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
+    found = found[found["method"].isin(methods)]
+    names = list(found["dataset"].unique())
+    size = max(6.0, 2.0 + 0.42 * len(names)), 0.8 + 2.0 * len(methods)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(methods), 1, sharex=True, sharey=True)
+    for ax, method in zip(axes, methods, strict=True):
+        ax.set_title(method)
+        of_method = found[found["method"] == method].groupby("dataset")["ratio"]
+        for x, name in enumerate(names):
+            ratio = of_method.get_group(name)
+            jitter = np.random.default_rng(x).uniform(-0.3, 0.3, len(ratio))
+            look = STYLES[method] | {"linestyle": "none", "markersize": 3.0, "alpha": 0.7}
+            ax.plot(x + jitter, ratio, **look, markeredgewidth=0.7 * (look["marker"] == "x"))
+        ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
+        ax.set_ylim(0.0, HIGHEST_RATIO)
+    axes[-1].set_xlim(-0.6, len(names) - 0.4)
+    axes[-1].set_xticks(range(len(names)), names, rotation=45, ha="right")
+    figure.supylabel(f"loss on {PLACES[rows]}, semi-supervised / supervised")
+    n_cut = int((found["ratio"] > HIGHEST_RATIO).sum())
+    cut = f"Above {HIGHEST_RATIO:g} and cut off: {n_cut} of {len(found)} points."
+    figure.supxlabel(cut, size="medium", color=GREY)
+    highest = found.loc[found["method"] == "Projection", "ratio"].max()
+    return Drawing(
+        figure,
+        title,
+        f"A panel for each of {', '.join(methods)}, with a point for every repeat on each of "
+        f"{count(len(names), 'data set')}: the loss on {PLACES[rows]} relative to the supervised "
+        f"counterpart's, with a line at 1. The highest ratio of Projection is {highest:.4g}. {cut}",
     )
+
+
+def draw_curves(summary: pd.DataFrame) -> Drawing:
+    """Draw Figure 2: error and loss for growing numbers of unlabeled rows."""
+    names = list(summary["dataset"].unique())
+    measures = {"error": "classification error", "test_loss": "quadratic loss"}
+    figure = Figure(figsize=(max(4.8, 3.2 * len(names)), 5.6), layout="constrained")
+    axes = figure.subplots(2, len(names), squeeze=False, sharex="col")
+    for column, name in enumerate(names):
+        for ax, measure in zip(axes[:, column], measures, strict=True):
+            chosen = summary[(summary["dataset"] == name) & (summary["measure"] == measure)]
+            for method in CURVE_METHODS:
+                found = chosen[chosen["method"] == method].set_index("n_unlabeled")
+                mean, margin = found["mean"], RIBBON * found["standard_error"]
+                style = STYLES[method]
+                ax.plot(mean, **style, linewidth=1.5, markersize=3.5, label=method)
+                ribbon = {"color": style["color"], "alpha": 0.2, "linewidth": 0}
+                ax.fill_between(mean.index, mean - margin, mean + margin, **ribbon)
+            sizes = sorted(chosen["n_unlabeled"].unique())
+            ax.set_xscale("log", base=2)
+            ax.set_xticks(sizes, [str(size) for size in sizes])
+            ax.set_xticks([], minor=True)
+            ax.yaxis.set_major_locator(MaxNLocator(6))
+        axes[0, column].set_title(name)
+        axes[1, column].set_xlabel("unlabeled rows")
+    for ax, label in zip(axes[:, 0], measures.values(), strict=True):
+        ax.set_ylabel(f"{label} on test rows")
+    handles, labels = axes[0, 0].get_legend_handles_labels()  # those of all panels
+    figure.legend(handles, labels, ncols=3, loc="outside lower center", handlelength=3.2)
+    return Drawing(
+        figure,
+        "Figure 2: learning curves",
+        f"Curves of {', '.join(CURVE_METHODS)} on {', '.join(names)}: classification error "
+        "(top) and quadratic loss (bottom) on test rows, for growing numbers of unlabeled rows. "
+        "Their ends are in the table below.",
+    )
+
+
+def draw_timing(summary: pd.DataFrame) -> Drawing:
+    """Draw the training time, relative to that of the supervised counterpart."""
+    paper = published()["timing"]
+    stopped, slower = paper["n_unlabeled"], paper["Projection"]
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    ax = figure.add_subplot()
+    for name in TIMING_METHODS:
+        found = summary[summary["method"] == name]
+        ratio = found["ratio"]
+        # Down to a tenth, should noise be larger than the ratio: the axis has no zero.
+        margin = np.minimum(RIBBON * found["standard_error"].fillna(0.0), 0.9 * ratio)
+        look = STYLES[name] | {"markersize": 5, "linewidth": 1.5, "capsize": 2}
+        label = f"{name} / {METHODS[name].counterpart}"
+        ax.errorbar(found["n_unlabeled"], ratio, yerr=margin, **look, label=label)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.axvline(stopped, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
+    label = f"Projection / Supervised, published: {slower:g} at {stopped}"
+    ax.scatter(stopped, slower, marker="*", s=140, color=BLUE, edgecolor="black", label=label)
+    ax.yaxis.set_major_formatter("{x:g}\N{MULTIPLICATION SIGN}")
+    ax.set_xlabel("unlabeled rows")
+    ax.set_ylabel("training time, relative to supervised counterpart")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    last = summary[summary["method"] == "Projection"].iloc[-1]
+    return Drawing(
+        figure,
+        "Training time",
+        "Training time relative to the supervised counterpart, on logarithmic axes. At "
+        f"{last['n_unlabeled']:,} unlabeled rows Projection takes {last['ratio']:.3g} times as "
+        f"long; published were {slower:g} times at {stopped}. All numbers are in the table below.",
+    )
+
+
+def render(figure: Figure, kind: str) -> bytes:
+    """Return a figure as the content of a file."""
+    file = io.BytesIO()
+    with mpl.rc_context(SETTINGS):
+        figure.savefig(file, format=kind, dpi=200)
+    return file.getvalue()

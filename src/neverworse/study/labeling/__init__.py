@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._typing import Indices, Vector
 from neverworse._words import count, quoted
@@ -20,36 +21,9 @@ from neverworse.study._files import PREDICTIONS, read_predictions
 from neverworse.study._fit import FitSettings, feature_columns
 from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
-from neverworse.study.labeling._shown import (
-    LABELS,
-    NOTHING,
-    UNDECIDED,
-    Asked,
-    Standing,
-    asked_of,
-)
-from neverworse.tables import (
-    ModelFileError,
-    StoredTable,
-    TableError,
-    TablePreparation,
-    Target,
-    fitted_features,
-    id_texts,
-    read_target,
-    row_weights,
-)
+from neverworse.study.labeling._shown import LABELS, NOTHING, UNDECIDED, Asked, Standing, asked_of
 
 WINDOW = 5  # rows that may wait for an answer at once, if some are skipped
-Purpose = Literal["decide", "train"]
-
-
-@dataclass(frozen=True)
-class Question:
-    """A row to label."""
-
-    row: int  # its number in the table, counted from 1
-    purpose: Purpose
 
 
 class Labeling:
@@ -69,7 +43,7 @@ class Labeling:
         self,
         folder: Path,
         study: Study,
-        table: pa.Table | StoredTable,
+        table: pa.Table | tables.StoredTable,
         settings: FitSettings,
         *,
         seed: int = 0,
@@ -77,7 +51,7 @@ class Labeling:
     ) -> None:
         self.folder, self.study, self.settings, self.place = folder, study, settings, place
         self._table = table
-        self.target: Target = read_target(table, settings.target, settings.markers)
+        self.target: tables.Target = tables.read_target(table, settings.target, settings.markers)
         self._unlabeled: Indices = np.flatnonzero(~self.target.labeled)
         self.answers: dict[int, int] = {}
         self.history: list[tuple[float, float]] = []
@@ -101,7 +75,7 @@ class Labeling:
             if len(models[0].codes) != n_rows:
                 raise ValueError
         except (ValueError, FileNotFoundError):
-            raise ModelFileError(
+            raise tables.ModelFileError(
                 f"{path} is not what neverworse fit wrote there: it should have the predictions of "
                 f"{count(n_rows, 'unlabeled row')}. Run neverworse fit again."
             ) from None
@@ -111,7 +85,7 @@ class Labeling:
         """Return the audit that was stored, and restore its answers."""
         path, stored = self.folder / LABELS, asked_of(self.folder, self.study)
         if stored is None:
-            raise ModelFileError(
+            raise tables.ModelFileError(
                 f"{path} has the answers of an earlier fit, and a new model has no verdict until "
                 "it is compared again. Rename that file to begin; its answers are for rows of the "
                 "table of that fit."
@@ -121,7 +95,7 @@ class Labeling:
             self.answers = {row: names.index(name) for row, name in stored.answers}
             return SequentialAudit.load(path, *models)
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{path} cannot be used: {error}") from None
+            raise tables.ModelFileError(f"{path} cannot be used: {error}") from None
 
     def save(self) -> None:
         """Write everything that was asked and answered to the folder."""
@@ -137,24 +111,23 @@ class Labeling:
         text = json.dumps(self._audit.state() | {"labeling": about | asdict(asked)}, indent=1)
         write_whole(self.folder / LABELS, lambda file: file.write(f"{text}\n".encode()))
 
-    def questions(self, n: int) -> list[Question]:
+    def questions(self, n: int) -> list[int]:
         """Return rows to label: as many as are likely to decide, the others to train."""
-        enough = max(1, self._audit.expected_labels_)
-        found = [Question(row, "decide") for row in self._drawn(min(n, enough))]
-        more = self.suggested(n - len(found))
-        return [*found, *(Question(row, "train") for row in more)]
+        found = self._drawn(min(n, max(1, self._audit.expected_labels_)))
+        return [*found, *self.suggested(n - len(found))]
 
-    def current(self, suggested: Iterable[int]) -> Question | None:
+    def purpose(self, row: int) -> Literal["decide", "train"]:
+        return "decide" if row in self._decide else "train"
+
+    def current(self, suggested: Iterable[int]) -> int | None:
         """Return the row to show: to decide or else to train, skipped rows only after others."""
         n_skipped = len(self._skipped & self._decide.keys())
         drawn = self._drawn(min(WINDOW, 1 + n_skipped))
         rows = drawn or [row for row in suggested if row not in self.answers]
-        if not rows:
-            return None
         fresh = [row for row in rows if row not in self._skipped]
         if not fresh:
             self._skipped.clear()
-        return Question((fresh or rows)[0], "decide" if drawn else "train")
+        return next(iter(fresh or rows), None)
 
     def skip(self, row: int) -> None:
         self._skipped.add(row)
@@ -178,7 +151,7 @@ class Labeling:
         # Rows that are to decide may be among them, and are left out.
         n_wanted = n + sum(row not in self.answers for row in self._decide)
         weight = self.settings.weight
-        weights = None if weight is None else row_weights(weight, self._table.column(weight))
+        weights = None if weight is None else tables.row_weights(weight, self._table.column(weight))
         try:
             found = suggest_labels(
                 self._features, codes, n_wanted, sample_weight=weights, missing_label=np.nan
@@ -192,8 +165,8 @@ class Labeling:
 
     @cached_property
     def _features(self) -> Any:
-        preparation = TablePreparation(**self.settings.reading)
-        return fitted_features(preparation, feature_columns(self._table, self.settings))
+        preparation = tables.TablePreparation(**self.settings.reading)
+        return tables.fitted_features(preparation, feature_columns(self._table, self.settings))
 
     def _codes(self) -> Vector:
         codes = self.target.codes.copy()
@@ -206,29 +179,26 @@ class Labeling:
         asked, names, coded = self._decide.keys() | self._train.keys(), self.target.class_names, {}
         for row, text in answers.items():
             code = self.target.code_of(text)
-            before = self.answers.get(row, code)
             if row not in asked:
-                problem = (
+                raise tables.TableError(
                     f"Row {row} was not asked for. Which rows decide is drawn at random: labels of "
-                    "rows that people choose would void the guarantee."
+                    "rows that people choose would void the guarantee.",
+                    "Answer the rows of --next; write other labels into the table, and fit again.",
+                    code="label",
                 )
-                fix = "Answer the rows of --next; write other labels into the table, and fit again."
-            elif code is None:
-                problem = f"Row {row} has the class {text.strip()!r}, which no labeled row has."
-                fix = (
-                    f"The classes are {quoted(names)}. For another one, write labels into the "
-                    "table, and fit again."
+            if code is None:
+                raise tables.TableError(
+                    f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
+                    f"The classes are {quoted(names)}. For another one, fit again.",
+                    code="label",
                 )
-            elif before is not None and before != code:
-                problem = (
-                    f"Row {row} has the class {text.strip()!r} here, but was {names[before]!r} "
-                    "before."
+            if self.answers.get(row, code) != code:
+                raise tables.TableError(
+                    f"Row {row} was {names[self.answers[row]]!r} before.",
+                    f"If that was a mistake, take it back first: --withdraw {row}.",
+                    code="label",
                 )
-                fix = f"If that was a mistake, take it back first: --withdraw {row}."
-            else:
-                coded[row] = code
-                continue
-            raise TableError(problem, fix, code="label")
+            coded[row] = code
         new = [row for row in coded if row not in self.answers]
         self.answers |= coded
         self._skipped.difference_update(new)
@@ -237,10 +207,10 @@ class Labeling:
 
     def withdraw(self, rows: Iterable[int]) -> None:
         """Withdraw answers, all of them or none; their rows are asked again."""
-        wanted = list(dict.fromkeys(rows))
-        for row in wanted:
-            if row not in self.answers:
-                raise TableError(f"Row {row} has no answer that could be withdrawn.", code="label")
+        wanted = set(rows)
+        for row in sorted(wanted - self.answers.keys()):
+            problem = f"Row {row} has no answer that could be withdrawn."
+            raise tables.TableError(problem, code="label")
         for row in wanted:
             del self.answers[row]
         self._replay()
@@ -287,7 +257,7 @@ class Labeling:
         """Return rows by number, without their target, as text by column."""
         names = self.column_names
         found = _taken(self._table.select(names), np.array(list(rows), np.intp) - 1)
-        return {name: id_texts(found.column(name)).to_pylist() for name in names}
+        return {name: tables.id_texts(found.column(name)).to_pylist() for name in names}
 
     @property
     def column_names(self) -> list[str]:
@@ -297,23 +267,20 @@ class Labeling:
 
     def filled(self) -> pa.Table:
         """Return the table with all answers in its target, as text."""
-        if isinstance(self._table, StoredTable):
-            raise TableError("The table is larger than memory: write the answers into its files.")
+        if isinstance(self._table, tables.StoredTable):
+            raise tables.TableError(
+                "The table is larger than memory: write the answers into its files."
+            )
         names, codes = self.target.class_names, self._codes()
-        columns = {name: _plain(self._table.column(name)) for name in self._table.column_names}
         labels = [None if np.isnan(code) else names[int(code)] for code in codes]
-        return pa.table(columns | {self.settings.target: pa.array(labels)})
+        target = self.settings.target
+        place = self._table.column_names.index(target)
+        return self._table.set_column(place, target, pa.array(labels))
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without a dictionary, which CSV cannot have."""
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
-
-
-def _taken(table: pa.Table | StoredTable, rows: Indices) -> pa.Table:
+def _taken(table: pa.Table | tables.StoredTable, rows: Indices) -> pa.Table:
     """Return some rows of a table, in the given order."""
-    if not isinstance(table, StoredTable):
+    if not isinstance(table, tables.StoredTable):
         return table.take(pa.array(rows))
     ends = np.cumsum([0, *table.sizes()])
     needed = np.unique(np.searchsorted(ends, rows, "right") - 1)

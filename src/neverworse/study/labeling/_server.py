@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import secrets
 import socket
@@ -125,13 +124,13 @@ class LabelingPage:
     def _work(self) -> dict[str, Any]:
         """Return what the page shows: a row, and what is decided."""
         labeling, names = self._labeling, self._labeling.target.class_names
-        question, standing = labeling.current(self._suggested), labeling.standing()
-        cells = {} if question is None else labeling.cells([question.row])
+        row, standing = labeling.current(self._suggested), labeling.standing()
+        cells = {} if row is None else labeling.cells([row])
         last = next(reversed(labeling.answers), None)
         keys = [*KEYS, *[""] * len(names)]
         return {
             "target": labeling.settings.target,
-            "question": question,
+            "row": row,
             "cells": [(name, texts[0]) for name, texts in cells.items()],
             "classes": list(zip(names, keys, strict=False)),
             "last": last,
@@ -152,11 +151,8 @@ def listening(port: int = 0) -> socket.socket:
         made.bind((LOOPBACK, port))
     except OSError as error:
         made.close()
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        why = "in use" if error.errno == errno.EADDRINUSE else "not permitted"
         raise ValueError(
-            f"Port {port} is {why}. Choose another with --port N, or leave it out."
+            f"Port {port}: {error.strerror}. Choose another with --port N, or leave it out."
         ) from None
     made.listen()
     return made

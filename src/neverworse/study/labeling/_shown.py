@@ -10,23 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._words import count, number, signed
 from neverworse.study._files import from_json
 from neverworse.study._study import Study
-from neverworse.tables import (
-    ModelFileError,
-    ReadOptions,
-    TableError,
-    found_options,
-    id_texts,
-    read_table,
-    table_files,
-    write_csv,
-)
 
 if TYPE_CHECKING:
-    from neverworse.study.labeling import Labeling, Question
+    from neverworse.study.labeling import Labeling
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 NOTHING = "nothing to decide"
@@ -55,19 +46,16 @@ class Standing:
     expected_labels: int  # how many more labels a verdict is likely to take
 
     @property
-    def is_open(self) -> bool:
-        return self.verdict == UNDECIDED
-
-    @property
     def is_decided(self) -> bool:
         return self.verdict in (NOT_WORSE, WORSE)
 
     @property
     def decision(self) -> str:
+        rows = count(self.n_unlabeled, "unlabeled row")
         if self.model == "supervised":
             return "Nothing to decide: model.skops holds the supervised model itself."
         return {
-            NOTHING: f"Nothing to decide: the {self.model} model gives all {self._rows} the class "
+            NOTHING: f"Nothing to decide: the {self.model} model gives all {rows} the class "
             "that the supervised model gives them.",
             UNDECIDED: f"Undecided: use the {self.model} model or the supervised one?",
             NOT_WORSE: f"Decided: use the {self.model} model. It is what model.skops holds.",
@@ -75,21 +63,14 @@ class Standing:
             "supervised.",
         }[self.verdict]
 
-    @property
-    def _rows(self) -> str:
-        return count(self.n_unlabeled, "unlabeled row")
-
     def reasons(self) -> Iterator[str]:
         """Yield what the decision rests on, and what is missing."""
         low, high = map(in_points, self.interval)
         sure = f"{100.0 * self.level:g} %"
-        if self.verdict == NOT_WORSE:
-            yield f"It makes no more errors on the {self._rows}, with {sure} confidence."
-        if self.verdict == WORSE:
-            yield (
-                f"The {self.model} model makes more errors on the {self._rows}, with {sure} "
-                "confidence."
-            )
+        if self.is_decided:
+            more = "more" if self.verdict == WORSE else "no more"
+            errors = f"{more} errors on the {count(self.n_unlabeled, 'unlabeled row')}"
+            yield f"The {self.model} model makes {errors}, with {sure} confidence."
         if self.n_differing:
             yield (
                 f"The error rate of the {self.model} model minus that of the supervised one is "
@@ -105,16 +86,14 @@ class Standing:
                 f"{count(self.n_waiting, 'answer')} will count once all rows drawn earlier are "
                 "labeled: otherwise, easy rows would decide."
             )
-        if self.is_open:
+        if self.verdict == UNDECIDED:
             yield f"About {count(self.expected_labels, 'more label')} will probably decide."
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"words": [self.decision, *self.reasons()]}
 
 
-WIDTH, HEIGHT = 480, 220
-LEFT, RIGHT, TOP, BOTTOM = 56, 464, 14, 176  # of the axes
-MIN_ANSWERS = 10  # that the axis has room for
+MIN_ANSWERS = 10  # that the axis of the picture has room for
 
 
 def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] | None:
@@ -122,17 +101,11 @@ def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] 
     if not standing.n_differing:
         return None
     n = len(history) - 1
-    most = max(n, min(standing.n_differing, max(MIN_ANSWERS, n + standing.expected_labels)))
     (lowest, highest), (low, high) = history[0], history[-1]
-
-    def x(k: float) -> float:
-        return round(LEFT + (RIGHT - LEFT) * k / most, 1)
-
-    def y(value: float) -> float:
-        return round(TOP + (BOTTOM - TOP) * (highest - value) / (highest - lowest), 1)
-
     lower, upper = (
-        [f"{x(k):g},{y(ends[side]):g}" for k, ends in enumerate(history)] for side in (0, 1)
+        # In the picture, up is negative.
+        [f"{k},{-100.0 * ends[side]:g}" for k, ends in enumerate(history)]
+        for side in (0, 1)
     )
     return {
         "description": (
@@ -140,19 +113,12 @@ def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] 
             f"from {in_points(low)} to {in_points(high)} percentage points; at "
             f"first from {in_points(lowest)} to {in_points(highest)}."
         ),
-        "band": " ".join([*upper, *reversed(lower)]),
-        "low": " ".join(lower),
-        "high": " ".join(upper),
-        "zero": y(0.0),  # both models are equally good
-        "heights": [(y(value), in_points(value)) for value in (lowest, 0.0, highest)],
-        "lengths": [(x(k), f"{k:,}") for k in (0, most)],
-        "now": (x(n), y(low), y(high)),
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": RIGHT,
-        "top": TOP,
-        "bottom": BOTTOM,
+        "low": lower,
+        "high": upper,
+        "ends": (100.0 * lowest, 100.0 * highest),
+        "labels": (in_points(lowest), in_points(highest)),
+        "n": n,
+        "most": max(n, min(standing.n_differing, max(MIN_ANSWERS, n + standing.expected_labels))),
     }
 
 
@@ -184,59 +150,49 @@ class Asked:
 
 
 def write_questions(
-    labeling: Labeling, questions: Sequence[Question], path: Path, *, keep_formulas: bool = False
+    labeling: Labeling, rows: Sequence[int], path: Path, *, keep_formulas: bool = False
 ) -> None:
     """Write rows to label as CSV: their numbers, columns, an empty target, and purposes."""
-    rows = [each.row for each in questions]
     number, purpose = _own_names(labeling)
-    columns: dict[str, Any] = {
-        number: pa.array(rows, pa.int64()),
-        **{name: pa.array(cells) for name, cells in labeling.cells(rows).items()},
-        labeling.settings.target: pa.array([""] * len(rows)),
-        purpose: pa.array([each.purpose for each in questions]),
+    columns = {
+        number: rows,
+        **labeling.cells(rows),
+        labeling.settings.target: [""] * len(rows),
+        purpose: [labeling.purpose(row) for row in rows],
     }
     table = pa.table(columns)
-    write_whole(path, lambda file: write_csv(iter([table]), file, keep_formulas=keep_formulas))
+    write_whole(
+        path, lambda file: tables.write_csv(iter([table]), file, keep_formulas=keep_formulas)
+    )
 
 
-def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[int, str]:
+def read_answers(labeling: Labeling, path: Path, options: tables.ReadOptions) -> dict[int, str]:
     """Return the classes that people filled in, by row number, or raise `TableError`."""
     number, target = _own_names(labeling)[0], labeling.settings.target
-    files = table_files([str(path)])
+    files = tables.table_files([str(path)])
     options = replace(options, text=frozenset({number, target}))
-    table = read_table(files, found_options(files, options))
+    table = tables.read_table(files, tables.found_options(files, options))
     every = table.column_names
     names = {name.removeprefix("'"): name for name in every} | {name: name for name in every}
+    keep = "Fill in the file that --next has written, and keep its columns and numbers."
     for name in (number, target):
         if name not in names:
-            raise TableError(
-                f"{files[0].name} has no column {name!r}.",
-                "Fill in the file that --next has written, and keep its columns.",
-                code="column",
-                column=name,
+            raise tables.TableError(
+                f"{path} has no column {name!r}.", keep, code="column", column=name
             )
     unanswered = {"", *(marker.strip() for marker in labeling.settings.markers or ())}
     answers: dict[int, str] = {}
-    rows, classes = (id_texts(table.column(names[name])).to_pylist() for name in (number, target))
+    rows, classes = (
+        tables.id_texts(table.column(names[name])).to_pylist() for name in (number, target)
+    )
     for text, label in zip(rows, classes, strict=True):
         if label.strip() in unanswered:
             continue
-        try:
-            row = int(text)
-        except ValueError:
-            raise TableError(
-                f"{text!r} in column {number!r} is not a row number.",
-                "Keep the numbers that --next has written.",
-                code="value",
-                column=number,
-            ) from None
-        if answers.setdefault(row, label) != label:
-            raise TableError(
-                f"Row {row} has two classes in {files[0].name}: {answers[row]!r} and {label!r}.",
-                "Keep the right one.",
-                code="label",
-                column=target,
-            )
+        if not text.strip().isdecimal():
+            raise tables.TableError(f"{text!r} is not a row number.", keep, column=number)
+        if answers.setdefault(int(text), label) != label:
+            problem = f"Row {text} has two classes in {path}: {answers[int(text)]!r} and {label!r}."
+            raise tables.TableError(problem, "Keep the right one.", code="label", column=target)
     return answers
 
 
@@ -276,6 +232,6 @@ def stored_labels(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _damaged(folder: Path) -> ModelFileError:
+def _damaged(folder: Path) -> tables.ModelFileError:
     path = folder / LABELS
-    return ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")
+    return tables.ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")

@@ -25,8 +25,8 @@
       document.getElementById("asked").scrollIntoView({ block: "nearest" });
     } catch {
       message.textContent =
-        "The program that made this page does not answer. Nothing that was stored is lost: run " +
-        "neverworse label again, and open the address that it prints.";
+        "The program that made this page does not answer. Nothing that was stored is lost: run the " +
+        "same command again, and open the address that it prints.";
     }
     busy = false;
   };

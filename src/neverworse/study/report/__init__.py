@@ -45,6 +45,7 @@ Row = list[Markup | str]  # of a table, as cells of HTML
 LARGEST_MATRIX = 12  # classes; more do not fit on a page
 MOST_SCORES = 12  # classes whose scores are drawn
 MOST_WEIGHTS = 20  # weights that are drawn
+SAME = Estimate(0.0, 0.0, 0.0)
 
 
 def page(study: Study, asked: Any = None) -> str:
@@ -85,12 +86,7 @@ def page(study: Study, asked: Any = None) -> str:
             several=several,
             clipped="projected onto the simplex" if several else "clipped to [0, 1]",
             charts=_charts,
-            looks=_charts.looks,
             rows=sys.modules[__name__],
-            LARGEST_MATRIX=LARGEST_MATRIX,
-            MOST_SCORES=MOST_SCORES,
-            MOST_WEIGHTS=MOST_WEIGHTS,
-            SAME=Estimate(0.0, 0.0, 0.0),
         )
 
 

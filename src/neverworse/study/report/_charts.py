@@ -1,4 +1,4 @@
-"""The charts of a report: what is proved, how rows score, weights, methods, and learning curves."""
+"""The charts of a report: how rows score, weights, methods, and learning curves."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neverworse._words import count, decimal, number, short, width
-from neverworse.pages import COLOURS, SMALL, Chart, canvas, number_axis
-from neverworse.study._study import (
-    CalibrationBin,
-    Coefficient,
-    Curve,
-    Estimate,
-    Scores,
-)
+from neverworse.pages import COLOURS, Chart, canvas, number_axis
+from neverworse.study._study import CalibrationBin, Coefficient, Curve, Estimate, Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, SOFT, LINE = (COLOURS[role] for role in ("ink", "soft", "line"))
 RIDGE = 68  # pixels for the scores of a group of rows
-LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS, LONGEST_METHOD = 17, 24, 11, 20  # letters
+LONGEST_GROUP, LONGEST_NAME, LONGEST_CLASS = 17, 24, 11  # letters
 MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
 
 DOTS: dict[str, Any] = {"linewidth": 1.8, "markersize": 9, "markeredgewidth": 1.1}
@@ -60,38 +54,10 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     return {method: known.get(method) or next(others) for method in methods}
 
 
-def bounds_chart(best: float, worst: float) -> Chart:
-    """Draw the interval of the difference of two losses, over all labelings."""
-    low, high = min(best, 0.0), max(worst, 0.0)
-    chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
-    reach = (high - low) or 1.0
-    limits = low - 0.04 * reach, high + 0.04 * reach
-    label = "difference from the loss of the supervised model"
-    ax.set(xlim=limits, ylim=(-1.0, 3.6), yticks=[], xlabel=label)
-    ax.spines["left"].set_visible(False)
-    number_axis(ax.xaxis)
-    ax.xaxis.grid(False)
-    ax.axvline(0.0, ymax=0.36, color=INK, linewidth=1.5)
-    colour = PROJECTED.colour if worst <= 0 else SUPERVISED.colour
-    ax.plot([best, worst], [0, 0], color=colour, linewidth=10, solid_capstyle="butt", gid="range")
-    # One above the other, for the interval may be too short for both.
-    for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
-        # Towards the side with more room.
-        side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
-        way = "lower" if value <= 0 else "higher"
-        ax.text(value, height, f"in the {case} case {number(abs(value))} {way}", ha=side)
-    chart.titles["range"] = f"between {number(best)} and {number(worst)}"
-    chart.description = (
-        f"Whatever the labels, the loss differs by {chart.titles['range']} from that of the "
-        "supervised model, which is at 0. Below 0 is better."
-    )
-    return chart
-
-
 def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
     """Draw histograms of scores, the supervised ones if they moved, and a score of 0.5 as a cut."""
     n_groups = len(scores.groups)
-    chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
+    chart, ax = canvas(RIDGE * n_groups + 58, left=168, top=14)
     edges = np.asarray(scores.edges)
     for level in (0.0, 1.0):
         ax.axvline(level, color=LINE, linewidth=1.0)
@@ -111,15 +77,11 @@ def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
         if moved:
             colour, line = SUPERVISED.colour, SUPERVISED.line
             ax.stairs(before, edges, baseline=base, color=colour, linewidth=1.6, linestyle=line)
-        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
-        beside |= {"textcoords": "offset points", "fontsize": SMALL, "annotation_clip": False}
-        name = chart.placeholder(short(group.name, LONGEST_GROUP))
-        n_rows = chart.placeholder(count(group.n_rows, "row"))
-        weight = "bold" if k == 0 else None  # the rows that should score 1
-        ax.annotate(name, (0, base), (-10, 24), color=INK, fontweight=weight, **beside)
-        ax.annotate(n_rows, (0, base), (-10, 9), color=SOFT, **beside)
+    names = [f"{short(each.name, LONGEST_GROUP)}: {each.n_rows:,}" for each in scores.groups]
+    places = [n_groups - 0.7 - k for k in range(n_groups)]
+    ax.set_yticks(places, [chart.placeholder(name) for name in names])
     label = chart.placeholder(f"score for {short(scores.class_name, 40)}")
-    ax.set(xlim=edges[[0, -1]], ylim=(0.0, n_groups), yticks=[], xlabel=label)
+    ax.set(xlim=edges[[0, -1]], ylim=(0.0, n_groups), xlabel=label)
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis, 6)
     ax.xaxis.grid(False)
@@ -128,39 +90,59 @@ def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
     return chart
 
 
+# A name, the ends of a line, dots on it, and what they show.
+Row = tuple[str, tuple[float, float], Sequence[tuple[Look, float]], str]
+
+
+def rows_chart(rows: Sequence[Row], label: str, reference: float = 0.0) -> Chart:
+    """Draw dots and a line for each row, the first one at the top, beside a reference."""
+    chart, ax = canvas(26 * len(rows) + 60, left=168, top=8)
+    ax.axvline(reference, color=INK, linewidth=1.2)
+    for k, (_, ends, marks, said) in enumerate(rows):
+        ax.plot(ends, [k, k], color=marks[-1][0].colour, linewidth=2.5, solid_capstyle="round")
+        for m, (look, value) in enumerate(marks):
+            dots(ax, [value], [k], look, f"dot{k}-{m}", line="none")
+            chart.titles[f"dot{k}-{m}"] = [said]
+    ax.set_yticks(range(len(rows)), [chart.placeholder(name) for name, *_ in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.spines["left"].set_visible(False)
+    number_axis(ax.xaxis, 4)
+    ax.yaxis.grid(True)
+    ax.set_xlabel(label)
+    chart.description = f"{label}. {'; '.join(said for *_, said in rows)}."
+    return chart
+
+
 def coefficients_chart(
     shifted: Sequence[Coefficient], *, with_class: bool, moved: bool = True
 ) -> Chart:
     """Draw weights, before and after if they moved, per standard deviation of their features."""
-    chart, ax = canvas(22 * len(shifted) + 62, left=168, top=8)
-    rows_axis(ax, chart, [_weight_name(each, with_class) for each in shifted])
-    before = [each.supervised_scaled for each in shifted]
-    after = [each.projected_scaled for each in shifted]
-    places = range(len(shifted))
-    ax.axvline(0.0, color=SOFT, linewidth=1.0)
-    ax.hlines(places, before if moved else 0.0, after, color=SOFT, linewidth=1.5)
-    for look, values in ((SUPERVISED, before), (PROJECTED, after))[not moved :]:
-        dots(ax, values, places, look, look.role, line="none")
-        chart.titles[look.role] = [
-            f"{each.feature}{f', {each.class_name}' if with_class else ''}: "
-            f"supervised {number(each.supervised_scaled)}, "
-            f"projected {number(each.projected_scaled)} per standard deviation"
-            for each in shifted
-        ]
-    number_axis(ax.xaxis)
-    ax.set_xlabel("weight per standard deviation of the feature")
-    largest = shifted[0]
-    chart.description = (
-        f"The largest {count(len(shifted), 'weight')}. First of all: {largest.feature}, supervised "
-        f"{number(largest.supervised_scaled)}, projected {number(largest.projected_scaled)} per "
-        "standard deviation."
-    )
-    return chart
+    rows = []
+    for each in shifted:
+        before, after = each.supervised_scaled, each.projected_scaled
+        of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
+        name = short(each.feature, LONGEST_NAME - width(of_class)) + of_class
+        both = (SUPERVISED, before), (PROJECTED, after)
+        said = f"supervised {number(before)}, projected {number(after)} per standard deviation"
+        said = f"{each.feature}{f', {each.class_name}' if with_class else ''}: {said}"
+        rows.append((name, (before if moved else 0.0, after), both[not moved :], said))
+    return rows_chart(rows, "weight per standard deviation of the feature")
 
 
-def _weight_name(each: Coefficient, with_class: bool) -> str:
-    of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
-    return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
+def intervals_chart(
+    estimates: Sequence[tuple[str, Estimate]],
+    label: str,
+    reference: float = 0.0,
+    look: Look | None = None,
+) -> Chart:
+    """Draw a dot and an interval for each method or column, and a line to compare them with."""
+    look_of = looks(name for name, _ in estimates)
+    rows = []
+    for name, each in estimates:
+        mark = look or look_of[name], each.value
+        said = f"{name}: {_with_ends(each)}"
+        rows.append((short(name, LONGEST_NAME), (each.low, each.high), [mark], said))
+    return rows_chart(rows, label, reference)
 
 
 def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
@@ -173,11 +155,10 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
         ends = [each.low for each in found], [each.high for each in found]
         ax.fill_between(curve.sizes, *ends, color=look.colour, alpha=0.14, linewidth=0)
         dots(ax, curve.sizes, [each.value for each in found], look, f"line{k}", line=look.line)
-        titles = [
+        chart.titles[f"line{k}"] = [
             f"{line.method}, {count(size, f'{curve.rows} row')}: {_with_ends(each)}"
             for size, each in zip(curve.sizes, found, strict=True)
         ]
-        chart.titles[f"line{k}"] = ["", *titles]
     number_axis(ax.yaxis)
     # Logarithmic, with a place for 0, which may be a size.
     ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
@@ -192,31 +173,6 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     return chart
 
 
-def intervals_chart(
-    estimates: Sequence[tuple[str, Estimate]],
-    label: str,
-    reference: float = 0.0,
-    look: Look | None = None,
-) -> Chart:
-    """Draw a dot and an interval for each method or column, and a line to compare them with."""
-    chart, ax = canvas(30 * len(estimates) + 60, left=140, top=8)
-    names = [name for name, _ in estimates]
-    look_of = looks(names) if look is None else dict.fromkeys(names, look)
-    rows_axis(ax, chart, [short(name, LONGEST_METHOD) for name in names])
-    ax.axvline(reference, color=INK, linewidth=1.2)
-    for k, (name, each) in enumerate(estimates):
-        ends, colour = [each.low, each.high], look_of[name].colour
-        ax.plot(ends, [k, k], color=colour, linewidth=2.5, solid_capstyle="round")
-        dots(ax, [each.value], [k], look_of[name], f"dot{k}", line="none")
-        chart.titles[f"dot{k}"] = f"{name}: {_with_ends(each)}"
-    number_axis(ax.xaxis, 4)
-    ax.yaxis.grid(True)
-    ax.set_xlabel(label)
-    values = (f"{name}: {decimal(each.value)}." for name, each in estimates)
-    chart.description = f"{label}. {' '.join(values)}"
-    return chart
-
-
 def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     """Draw how often rows are of a class, over the probability that was predicted."""
     chart, ax = canvas(290, left=60)
@@ -227,20 +183,16 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     ends = [each.low for each in observed], [each.high for each in observed]
     ax.vlines(predicted, *ends, color=look.colour, linewidth=2.5, alpha=0.45)
     dots(ax, predicted, [each.value for each in observed], look, "bins")
-    titles = [
+    chart.titles["bins"] = [
         f"predicted {decimal(each.predicted, 2)}: observed {_with_ends(each.observed, 2)}"
         for each in bins
     ]
-    chart.titles["bins"] = ["", *titles]
     label = chart.placeholder(f"predicted probability of {short(positive, 34)}")
     limits = -0.03, 1.03
     ax.set(xlim=limits, ylim=limits, xlabel=label, ylabel="share of held-out rows")
     number_axis(ax.xaxis)
     number_axis(ax.yaxis)
-    chart.description = "Calibration on held-out rows. " + " ".join(
-        f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
-        for each in bins
-    )
+    chart.description = f"Calibration on held-out rows: {'; '.join(chart.titles['bins'])}."
     return chart
 
 
@@ -255,10 +207,3 @@ def dots(
     """Draw the symbols of a method, and a line through them unless it is "none"."""
     shape = {"color": look.colour, "marker": look.marker, "linestyle": line, "gid": identity}
     ax.plot(x, y, **shape, **DOTS, markeredgecolor=COLOURS["ground"], clip_on=False)
-
-
-def rows_axis(ax: Axes, chart: Chart, names: Sequence[str]) -> None:
-    """Put a name beside each row of a chart, the first one at the top."""
-    ax.set_yticks(range(len(names)), [chart.placeholder(name) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.spines["left"].set_visible(False)
