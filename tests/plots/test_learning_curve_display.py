@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.model_selection import labeled_learning_curve, unlabeled_learning_curve
+from neverworse.model_selection import learning_curve
 from neverworse.plots import UnlabeledLearningCurveDisplay
 
 mpl.use("Agg")
@@ -41,9 +41,8 @@ QUICK = {"n_repeats": 1, "cv": 3, "random_state": 0}
 
 @pytest.mark.parametrize("kind", ["unlabeled", "labeled"])
 def test_line_is_the_mean_of_the_curve(rows, kind):
-    curves = {"unlabeled": unlabeled_learning_curve, "labeled": labeled_learning_curve}
     display = UnlabeledLearningCurveDisplay.from_estimator(CLASSIFIER, *rows, rows=kind, **QUICK)
-    curve = curves[kind](CLASSIFIER, *rows, **QUICK)
+    curve = learning_curve(CLASSIFIER, *rows, rows=kind, **QUICK)
     assert (display.test_scores == curve.test_scores).all()
     (line,) = display.lines_
     assert line.get_xdata().tolist() == curve.sizes.tolist()
@@ -87,21 +86,16 @@ def test_names_and_signs_of_scores(rows):
     )
     assert display.ax_.get_ylabel() == "Brier score on held-out rows"
     assert (display.lines_[0].get_ydata() > 0).all()
-    display.plot()
-    assert (display.lines_[0].get_ydata() < 0).all()
 
 
-def test_styles(rows):
+def test_few_sizes_and_own_axes(rows):
     display = UnlabeledLearningCurveDisplay.from_estimator(
-        CLASSIFIER, *rows, sizes=[0, 150], score_name="Hits", **QUICK
+        CLASSIFIER, *rows, sizes=[0, 150], **QUICK
     )
-    assert display.ax_.get_ylabel() == "Hits on held-out rows"
     assert display.ax_.get_xscale() == "linear"
     assert display.lines_[0].get_xdata().tolist() == [0, 150]
     _, ax = plt.subplots()
-    display.plot(ax=ax, line_kw={"color": "red"})
-    assert display.ax_ is ax
-    assert display.lines_[0].get_color() == "red"
+    assert display.plot(ax=ax).ax_ is ax
 
 
 def test_wrong_input_is_explained(rows):

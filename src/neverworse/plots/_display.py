@@ -15,14 +15,13 @@ from sklearn.utils._plotting import _validate_score_name
 from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
 from neverworse._words import documented_like
-from neverworse.model_selection import labeled_learning_curve, unlabeled_learning_curve
+from neverworse.model_selection import learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LOGARITHMIC = 8  # sizes that differ by more than this factor
-CURVES: dict[str, Any] = {"unlabeled": unlabeled_learning_curve, "labeled": labeled_learning_curve}
 
 
 class Display:
@@ -127,8 +126,7 @@ class UnlabeledLearningCurveDisplay(Display):
 
     See Also
     --------
-    neverworse.model_selection.unlabeled_learning_curve : Computes it.
-    neverworse.model_selection.labeled_learning_curve : The same for labeled rows.
+    neverworse.model_selection.learning_curve : Computes it.
 
     Examples
     --------
@@ -162,28 +160,18 @@ class UnlabeledLearningCurveDisplay(Display):
     lines_: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
-    @documented_like(unlabeled_learning_curve)
     def from_estimator(
         cls,
         estimator: Any,
         X: Any,
         y: Any,
         *,
-        rows: str = "unlabeled",
-        sizes: Any = None,
         baseline: Any = None,
-        cv: Any = None,
-        n_repeats: int = 5,
-        groups: Any = None,
         scoring: Any = None,
-        sample_weight: Any = None,
-        missing_label: Any = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        ax: Axes | None = None,
         negate_score: bool = False,
-        score_name: str | None = None,
-        **plot_params: Any,
+        random_state: Any = None,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> UnlabeledLearningCurveDisplay:
         """Compute a learning curve, and draw it.
 
@@ -192,93 +180,64 @@ class UnlabeledLearningCurveDisplay(Display):
         estimator : classifier or regressor
             Cloned and fitted; it need not be fitted before.
         X, y : array-likes
-            Labeled and unlabeled rows, as in `unlabeled_learning_curve`.
-        rows : {"unlabeled", "labeled"}, default="unlabeled"
-            Which training rows vary in number.
-        sizes : array-like, optional
-            The `unlabeled_sizes` of `unlabeled_learning_curve`, or the `labeled_sizes` of
-            `labeled_learning_curve`.
+            Labeled and unlabeled rows, as in `learning_curve`.
         baseline : classifier or regressor, optional
             Scored on the same splits and drawn as a second line, for example the supervised
             counterpart.
-        {cv, n_repeats, groups}
         scoring : str, callable or None, default=None
             One score, as in `neverworse.model_selection.labeled_scorer`.
-        {sample_weight, missing_label, n_jobs}
+        negate_score : bool, default=False
+            Whether to negate the score, for scores whose names start with ``neg_``.
         random_state : int, RandomState or None, default=None
             Seed of folds and subsets, the same for the baseline.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        negate_score : bool, default=False
-            Whether to negate the score, for scores whose names start with ``neg_``.
-        score_name : str, optional
-            Name of the score; derived from `scoring` if not given.
-        **plot_params
-            Passed to `plot`.
+        **options
+            Passed to `neverworse.model_selection.learning_curve`: `rows`, `sizes`, `cv` and others.
         """
-        if rows not in CURVES:
-            raise ValueError(f"rows={rows!r} must be 'unlabeled' or 'labeled'.")
         if not isinstance(random_state, Integral):  # both curves need the same
             random_state = check_random_state(random_state).randint(2**31 - 1)
-        options = {"cv": cv, "n_repeats": n_repeats, "groups": groups, "scoring": scoring}
-        options |= {"sample_weight": sample_weight, "missing_label": missing_label}
-        options |= {"random_state": random_state, "n_jobs": n_jobs, f"{rows}_sizes": sizes}
-        curve = CURVES[rows](estimator, X, y, **options)
+        options |= {"scoring": scoring, "random_state": random_state}
+        curve = learning_curve(estimator, X, y, **options)
         if isinstance(curve.test_scores, dict):
             raise ValueError(f"scoring={scoring!r} must be one score, not several.")
-        baseline_scores = None
-        if baseline is not None:
-            baseline_scores = CURVES[rows](baseline, X, y, **options).test_scores
+        sign = -1.0 if negate_score else 1.0
         display = cls(
             sizes=curve.sizes,
-            test_scores=curve.test_scores,
-            baseline_scores=baseline_scores,
-            score_name=_validate_score_name(score_name, scoring, negate_score),
+            test_scores=sign * curve.test_scores,
+            score_name=_validate_score_name(None, scoring, negate_score),
             rows=curve.rows,
             estimator_name=type(last_step(estimator)[0]).__name__,
-            baseline_name=type(last_step(baseline)[0]).__name__,
         )
-        return display.plot(ax=ax, negate_score=negate_score, **plot_params)
+        if baseline is not None:
+            display.baseline_scores = sign * learning_curve(baseline, X, y, **options).test_scores
+            display.baseline_name = type(last_step(baseline)[0]).__name__
+        return display.plot(ax)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        negate_score: bool = False,
-        line_kw: dict[str, Any] | None = None,
-        fill_between_kw: dict[str, Any] | None = None,
-        legend: bool = True,
-    ) -> UnlabeledLearningCurveDisplay:
+    def plot(self, ax: Axes | None = None) -> UnlabeledLearningCurveDisplay:
         """Draw the mean score over the splits, with a band of one standard deviation.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        negate_score : bool, default=False
-            Whether to negate the score.
-        line_kw, fill_between_kw : dict, optional
-            Keyword arguments for matplotlib's `plot` and `fill_between`.
-        legend : bool, default=True
-            Whether to add a legend if there are two lines.
         """
         ax = self._axes(ax)
-        lines = [(self.estimator_name, self.test_scores, BLUE, "o", "-")]
+        lines = [(self.estimator_name, self.test_scores, BLUE, "o-")]
         if self.baseline_scores is not None:
-            lines.append((self.baseline_name, self.baseline_scores, ORANGE, "s", "--"))
+            lines.append((self.baseline_name, self.baseline_scores, ORANGE, "s--"))
         self.lines_ = []
-        for label, scores, colour, marker, style in lines:
-            mean, spread = scores.mean(axis=1) * (-1) ** negate_score, scores.std(axis=1)
-            look = {"color": colour, "marker": marker, "linestyle": style, "label": label}
-            self.lines_ += ax.plot(self.sizes, mean, **{**look, **(line_kw or {})})
-            band = {"color": colour, "alpha": 0.12, "linewidth": 0.0, **(fill_between_kw or {})}
-            ax.fill_between(self.sizes, mean - spread, mean + spread, **band)
+        for label, scores, colour, style in lines:
+            mean, spread = scores.mean(axis=1), scores.std(axis=1)
+            self.lines_ += ax.plot(self.sizes, mean, style, color=colour, label=label)
+            band = mean - spread, mean + spread
+            ax.fill_between(self.sizes, *band, color=colour, alpha=0.12, linewidth=0.0)
         if self.sizes[0] > 0 and self.sizes[-1] > LOGARITHMIC * self.sizes[0]:
             ax.set_xscale("log")
             ax.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes])
             ax.set_xticks([], minor=True)
         ax.set_xlabel(f"{self.rows} training rows")
         ax.set_ylabel(f"{self.score_name or 'Score'} on held-out rows")
-        if legend and len(lines) > 1:
+        if len(lines) > 1:
             legend_above(ax)
         return self
