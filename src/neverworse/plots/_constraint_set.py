@@ -92,7 +92,6 @@ class ConstraintSetDisplay(Display):
         y_true: Any = None,
         sample_weight: Any = None,
         ax: Axes | None = None,
-        **plot_params: Any,
     ) -> ConstraintSetDisplay:
         """Draw the constraint set of a fitted classifier.
 
@@ -110,8 +109,6 @@ class ConstraintSetDisplay(Display):
             The row weights that it was fitted with.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        **plot_params
-            Passed to `plot`.
         """
         _check_estimator(estimator)
         X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
@@ -158,32 +155,19 @@ class ConstraintSetDisplay(Display):
             oracle=oracle,
             weight_names=(first, last[0]),
         )
-        return display.plot(ax=ax, **plot_params)
+        return display.plot(ax)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        set_kw: dict[str, Any] | None = None,
-        ellipse_kw: dict[str, Any] | None = None,
-        point_kw: dict[str, Any] | None = None,
-        legend: bool = True,
-    ) -> ConstraintSetDisplay:
+    def plot(self, ax: Axes | None = None) -> ConstraintSetDisplay:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        set_kw, ellipse_kw, point_kw : dict, optional
-            Keyword arguments for matplotlib's `fill` of the constraint set, and for `plot` of the
-            ellipse and of the points.
-        legend : bool, default=True
-            Whether to add a legend.
         """
         ax = self._axes(ax)
-        area = {"facecolor": SKY + "40", "edgecolor": BLUE, "linewidth": 1.0}
-        ax.fill(*self.constraint_set.T, **{**area, "label": "constraint set", **(set_kw or {})})
+        colours = {"facecolor": SKY + "40", "edgecolor": BLUE}
+        ax.fill(*self.constraint_set.T, **colours, linewidth=1.0, label="constraint set")
         points = [
             ("supervised", self.supervised, "s", ORANGE),
             ("projected", self.projected, "o", BLUE),
@@ -194,20 +178,16 @@ class ConstraintSetDisplay(Display):
         else:
             ellipse = equidistant(self.supervised, self.projected, self.metric)
             if ellipse is not None:
-                line = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-                ax.plot(*ellipse.T, **{**line, "label": "equal distance", **(ellipse_kw or {})})
-            arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.2}
-            start, end = tuple(self.supervised), tuple(self.projected)
-            ax.annotate("", xy=end, xytext=start, arrowprops={**arrow, "shrinkA": 4, "shrinkB": 4})
+                ax.plot(*ellipse.T, "--", color=GREY, linewidth=1.0, label="equal distance")
+            arrow = {"arrowstyle": "-|>", "color": "black", "shrinkA": 4, "shrinkB": 4}
+            ax.annotate("", self.projected, self.supervised, arrowprops=arrow)
         if self.oracle is not None:
             points.append(("oracle", self.oracle, "^", GREEN))
-        look = {"markersize": 8, "markeredgecolor": "white", "linestyle": "none", "zorder": 3}
+        look = {"markersize": 8, "markeredgecolor": "white", "zorder": 3}
         for name, point, marker, colour in points:
-            own = {"marker": marker, "color": colour, "label": name}
-            ax.plot(*point, **{**look, **own, **(point_kw or {})})
+            ax.plot(*point, marker, color=colour, label=name, **look)
         ax.set(xlabel=self.weight_names[0], ylabel=self.weight_names[1])
-        if legend:
-            legend_above(ax)
+        legend_above(ax)
         return self
 
 

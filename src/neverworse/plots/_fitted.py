@@ -32,7 +32,8 @@ class CertificateDisplay(Display):
     rows; the true difference lies on the bar. Left of zero, the classifier is better than its
     baseline: it is never worse if the whole bar lies there.
 
-    Create it with `from_estimator`, or with `from_certificate` for an audit.
+    Create it with `from_estimator`; for what `neverworse.audit` returned, with
+    ``CertificateDisplay(found).plot()``.
 
     Parameters
     ----------
@@ -96,9 +97,7 @@ class CertificateDisplay(Display):
             self.verdict = f"Not guaranteed: it depends on the unknown {labels}"
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Axes | None = None, **plot_params: Any
-    ) -> CertificateDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> CertificateDisplay:
         """Draw the certificate of a fitted estimator.
 
         Parameters
@@ -108,8 +107,6 @@ class CertificateDisplay(Display):
             last step of a pipeline or the best estimator of a search.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        **plot_params
-            Passed to `plot`.
         """
         check_is_fitted(estimator)
         step, _ = last_step(estimator)
@@ -118,30 +115,17 @@ class CertificateDisplay(Display):
                 "CertificateDisplay needs an estimator with certificate_, which a "
                 f"{type(step).__name__} does not have. Fit a ProjectedLeastSquaresClassifier, or "
                 "compare any two classifiers with neverworse.audit and pass the result to "
-                "CertificateDisplay.from_certificate."
+                "CertificateDisplay."
             )
-        return cls(step.certificate_).plot(ax=ax, **plot_params)
+        return cls(step.certificate_).plot(ax)
 
-    @classmethod
-    def from_certificate(
-        cls, certificate: Certificate | Audit, *, ax: Axes | None = None, **plot_params: Any
-    ) -> CertificateDisplay:
-        """Draw a certificate, or what `neverworse.audit` returned; see `from_estimator`."""
-        return cls(certificate).plot(ax=ax, **plot_params)
-
-    def plot(
-        self, ax: Axes | None = None, *, bar_kw: dict[str, Any] | None = None, title: bool = True
-    ) -> CertificateDisplay:
+    def plot(self, ax: Axes | None = None) -> CertificateDisplay:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        bar_kw : dict, optional
-            Keyword arguments for matplotlib's `barh`.
-        title : bool, default=True
-            Whether the verdict is the title.
         """
         ax = self._axes(ax, (6.4, 2.8))
         self._draw_sides(ax)
@@ -150,9 +134,8 @@ class CertificateDisplay(Display):
             ax.plot([self.best_case + width / 2], [0], "o", color=GREY, markersize=10)
             ends = [(self.best_case + width / 2, "no difference", "center")]
         else:
-            look = {"color": BLUE if self.certificate.holds else ORANGE, **(bar_kw or {})}
-            look = {"left": self.best_case, "height": BAR, "edgecolor": look["color"], **look}
-            ax.barh(0, width, **look)
+            colour = BLUE if self.certificate.holds else ORANGE
+            ax.barh(0, width, left=self.best_case, height=BAR, color=colour, edgecolor=colour)
             # The texts beside a short bar grow away from each other, so that they do not overlap.
             is_long = width > 0.5 * np.ptp(ax.get_xlim())
             first, last = ("left", "right") if is_long else ("right", "left")
@@ -164,8 +147,7 @@ class CertificateDisplay(Display):
             shift = {"left": 3, "center": 0, "right": -3}[side]
             ax.annotate(text, (x, -BAR / 2), (shift, -5), ha=side, zorder=4, **TEXT)
         ax.set_xlabel(self._axis_name)
-        if title:
-            ax.set_title(self.verdict, fontsize="medium")
+        ax.set_title(self.verdict, fontsize="medium")
         return self
 
     def _draw_sides(self, ax: Axes) -> None:
@@ -220,7 +202,7 @@ class CoefficientShiftDisplay(Display):
     >>> y[20:] = -1
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
     >>> display = CoefficientShiftDisplay.from_estimator(clf, max_features=3)
-    >>> display.shown(3)
+    >>> [name.get_text() for name in display.ax_.get_yticklabels()]
     ['x4', 'x3', 'x2']
     """
 
@@ -236,9 +218,8 @@ class CoefficientShiftDisplay(Display):
         estimator: Any,
         *,
         target_class: Any = None,
-        feature_names: Sequence[str] | None = None,
+        max_features: int | None = 20,
         ax: Axes | None = None,
-        **plot_params: Any,
     ) -> CoefficientShiftDisplay:
         """Draw the coefficients of a fitted estimator.
 
@@ -250,13 +231,10 @@ class CoefficientShiftDisplay(Display):
         target_class : class, optional
             With more than two classes, the class whose coefficients are drawn; by default the one
             whose coefficients moved most.
-        feature_names : sequence of str, optional
-            Names of the features of the (last) estimator. By default those that it was fitted
-            with or that the pipeline generates, otherwise x1, x2, ...
+        max_features : int or None, default=20
+            Number of features to show, those that moved most; None for all.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        **plot_params
-            Passed to `plot`.
         """
         check_is_fitted(estimator)
         step, before = last_step(estimator)
@@ -277,28 +255,12 @@ class CoefficientShiftDisplay(Display):
                     "coefficients (two classes have one score, for the second)."
                 )
             row = scored.index(target_class)
-        names = names_of_features(step, before) if feature_names is None else list(feature_names)
-        if len(names) != projected.shape[1]:
-            raise ValueError(
-                f"feature_names has {len(names)} names, but the estimator has "
-                f"{projected.shape[1]} features."
-            )
-        name = str(scored[row]) if scored else None
+        names, name = names_of_features(step, before), str(scored[row]) if scored else None
         display = cls(supervised[row], projected[row], names, class_name=name)
-        return display.plot(ax=ax, **plot_params)
-
-    def shown(self, max_features: int | None = 20) -> list[str]:
-        """Return the names of the (at most 20) features that moved most, the first one most."""
-        return [self.feature_names[k] for k in self._order(max_features)]
+        return display.plot(ax, max_features=max_features)
 
     def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        max_features: int | None = 20,
-        point_kw: dict[str, Any] | None = None,
-        line_kw: dict[str, Any] | None = None,
-        legend: bool = True,
+        self, ax: Axes | None = None, *, max_features: int | None = 20
     ) -> CoefficientShiftDisplay:
         """Draw the display.
 
@@ -308,28 +270,19 @@ class CoefficientShiftDisplay(Display):
             Where to draw; a new figure if not given.
         max_features : int or None, default=20
             Number of features to show, those that moved most; None for all.
-        point_kw, line_kw : dict, optional
-            Keyword arguments for matplotlib's `plot` of the points and `hlines` of the lines
-            between them.
-        legend : bool, default=True
-            Whether to add a legend.
         """
         if max_features is not None and max_features < 1:
             raise ValueError(f"max_features={max_features} must be at least 1, or None for all.")
-        order = self._order(max_features)
+        moved = np.abs(self.projected - self.supervised)
+        order = np.argsort(-moved, kind="stable")[:max_features]
         ax = self._axes(ax, (6.4, 1.4 + 0.28 * len(order)))
         places = np.arange(len(order))
         before, after = self.supervised[order], self.projected[order]
         ax.axvline(0.0, color=ink(), linewidth=0.8)
-        line = {"color": LIGHT_GREY, "linewidth": 2.5, **(line_kw or {})}
-        ax.hlines(places, before, after, **line)
+        ax.hlines(places, before, after, color=LIGHT_GREY, linewidth=2.5)
         # The first is larger, to be seen where the second covers it.
-        for label, values, marker, colour, size in (
-            ("supervised", before, "s", ORANGE, 7.5),
-            ("projected", after, "o", BLUE, 5.5),
-        ):
-            look = {"marker": marker, "markersize": size, "color": colour, "linestyle": "none"}
-            ax.plot(values, places, **{**look, "label": label, "zorder": 3, **(point_kw or {})})
+        ax.plot(before, places, "s", color=ORANGE, markersize=7.5, label="supervised", zorder=3)
+        ax.plot(after, places, "o", color=BLUE, markersize=5.5, label="projected", zorder=3)
         names = [cropped(self.feature_names[k], LONGEST_NAME) for k in order]
         ax.set_yticks(places, names)
         ax.set_ylim(len(order) - 0.5, -0.5)
@@ -337,11 +290,7 @@ class CoefficientShiftDisplay(Display):
         n, n_shown = len(self.feature_names), len(order)
         some = f"\n({n_shown:,} of {n:,} features: those that moved most)" if n_shown < n else ""
         ax.set_xlabel(f"coefficient{of_class}{some}")
-        if legend:
-            legend_above(ax)
+        legend_above(ax)
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
         return self
-
-    def _order(self, max_features: int | None) -> Any:
-        return np.argsort(-np.abs(self.projected - self.supervised), kind="stable")[:max_features]
