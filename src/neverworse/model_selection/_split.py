@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
@@ -20,7 +19,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import Indices
 from neverworse._words import documented_like
 from neverworse.estimators import is_continuous
 from neverworse.model_selection._mask import labeled_codes, labeled_rows
@@ -32,7 +31,6 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
 
     _splitter: ClassVar[Any]  # the class of scikit-learn
     _stratified: ClassVar[bool] = False
-    _grouped: ClassVar[bool] = False
 
     n_splits: int = 5
 
@@ -58,7 +56,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         y : array-like of shape (n_rows,)
             Labels, or targets of a regression, with a marker where there is none.
         groups : array-like of shape (n_rows,), optional
-            Group of each row. Those of unlabeled rows are ignored.
+            Group of each row, for splitters with groups. Those of unlabeled rows are ignored.
 
         Yields
         ------
@@ -70,20 +68,20 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
             y, self.missing_label, "Cross-validation tests on labeled rows: label some."
         )
         check_consistent_length(X, y)
-        n_rows = _num_samples(y)
-        group_codes = self._group_codes(groups, labeled, n_rows)
-        n_most, most = len(labeled), "labeled rows"
-        if group_codes is not None:
-            n_most, most = group_codes.max() + 1, "groups that have labeled rows"
-        if self.n_splits > n_most:
-            raise ValueError(
-                f"n_splits={self.n_splits} is more than the {n_most} {most}. Lower n_splits, or "
-                "label more rows."
-            )
+        n_rows, name = _num_samples(y), type(self).__name__
+        if groups is not None:
+            groups = labeled_codes("groups", groups, labeled, n_rows)
+        if self._stratified and is_continuous(known):
+            other = name.replace("Stratified", "")
+            raise ValueError(f"{name} needs classes, but y is continuous. Use {other}.")
         classes, codes = np.unique(known, return_inverse=True)
-        if self._stratified:
-            self._check_strata(known, classes, codes)
-        folds = list(self._for_labeled_rows().split(labeled, codes, group_codes))
+        try:
+            folds = list(self._for_labeled_rows().split(labeled, codes, groups))
+        except ValueError as error:
+            raise ValueError(
+                f"{name} cannot split the {len(labeled)} labeled rows: {error} Label more rows, "
+                "lower n_splits, or, for a splitter with groups, pass the group of every row."
+            ) from error
         for number, (train, _) in enumerate(folds, start=1):
             if not is_continuous(known) and np.ptp(codes[train]) == 0:
                 raise ValueError(
@@ -94,35 +92,6 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         tests = [labeled[test] for _, test in folds]
         # One pair at a time: there may be many rows.
         return ((np.delete(np.arange(n_rows), test), test) for test in tests)
-
-    def _check_strata(self, known: AnyArray, classes: AnyArray, codes: Indices) -> None:
-        name = type(self).__name__
-        other = name.replace("Stratified", "")
-        if is_continuous(known):
-            raise ValueError(f"{name} needs classes, but y is continuous. Use {other}.")
-        sizes = np.bincount(codes)
-        if sizes.min() < self.n_splits:
-            few = int(sizes.argmin())
-            raise ValueError(
-                f"Class {classes.tolist()[few]!r} has {sizes[few]} labeled rows, fewer than "
-                f"n_splits={self.n_splits}: some test folds would be without it. Lower n_splits, "
-                f"label more rows of this class, or use {other}."
-            )
-
-    def _group_codes(self, groups: Any, labeled: Indices, n_rows: int) -> Indices | None:
-        if self._grouped:
-            if groups is None:
-                name = type(self).__name__
-                raise ValueError(f"{name} needs groups: pass the group of every row.")
-            return labeled_codes("groups", groups, labeled, n_rows)
-        if groups is not None:
-            warnings.warn(
-                f"The groups are ignored by {type(self).__name__}. Use GroupLabeledKFold or "
-                "StratifiedGroupLabeledKFold to keep the rows of a group together.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return None
 
 
 @dataclass(eq=False)
@@ -186,10 +155,8 @@ class StratifiedLabeledKFold(_KFoldSplitter):
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
-    shuffle : bool, default=False
-        Whether to shuffle the labeled rows of each class before they are split.
-    {random_state, missing_label}
+        Number of folds, at least 2 and at most the number of labeled rows of the largest class.
+    {shuffle, random_state, missing_label}
 
     Examples
     --------
@@ -288,7 +255,6 @@ class GroupLabeledKFold(LabeledSplitter):
     __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = GroupKFold
-    _grouped = True
 
     _: KW_ONLY
     missing_label: Any = "auto"
@@ -305,12 +271,8 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds, at least 2, at most the number of groups with labeled rows, and at most the
-        number of labeled rows of the smallest class.
-    shuffle : bool, default=False
-        Whether to shuffle the groups first. Only groups with about the same share of each class
-        change places.
-    {random_state, missing_label}
+        Number of folds, at least 2 and at most the number of groups with labeled rows.
+    {shuffle, random_state, missing_label}
 
     Examples
     --------
@@ -328,4 +290,3 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
 
     _splitter = StratifiedGroupKFold
     _stratified = True
-    _grouped = True
