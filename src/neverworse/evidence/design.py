@@ -7,6 +7,7 @@ row u with the weight s lowers that by σ² s u'A⁻¹MA⁻¹u / (1 + s u'A⁻¹
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,6 @@ from neverworse.rows import DenseRows, Rows, as_rows, map_in_threads, single_thr
 # Each batch of rows is picked from a pool: the rows with the largest decrease before it.
 POOL_BYTES, POOL_ROWS = 2**22, 64  # the size of their coordinates, but at least this many rows
 BATCH = 32
-Pool = tuple[Indices, Vector, Matrix]  # rows, their decreases, and their coordinates
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,10 @@ def _pick(
         transform = np.zeros((rows.n_columns, len(moment)))
         transform[varies] = scale[:, None] * basis[: len(scale)]
         shift = basis[len(scale) :].sum(axis=0) - sums.mean @ transform
-        pool, _, u = rows.fold(_promising, _join, transform, shift, moment, known=[_PerRow(free)])
+        parts = rows.fold(_decreases, operator.add, transform, shift, moment, known=[free])
+        size = min(np.count_nonzero(free), max(POOL_ROWS, POOL_BYTES // (8 * len(shift))))
+        pool = np.sort(np.argpartition(-np.concatenate(parts), size - 1)[:size])
+        u = (rows.take(pool) @ transform + shift) * np.sqrt(free[pool])[:, None]
         chosen, decreases = _best(u, moment, min(BATCH, n - len(picked)))
         picked.extend(pool[chosen])
         gains.extend(decreases)
@@ -206,20 +209,12 @@ def _pick(
     return np.array(picked, dtype=np.intp), np.array(gains), variance
 
 
-class _PerRow:
-    """Weights of rows, which can be cut into those of chunks."""
-
-    def __init__(self, weights: Vector, start: int = 0) -> None:
-        self.weights, self.start = weights, start
-
-    def at(self, rows: slice) -> _PerRow:
-        return _PerRow(self.weights[rows], self.start + rows.start)
-
-
-def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: _PerRow) -> Pool:
-    """Return the rows of a chunk with the largest decrease, in weighted coordinates."""
+def _decreases(
+    rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: Vector
+) -> list[Vector]:
+    """Return the decrease by each row of a chunk, -1 for rows that are not free."""
     sums = np.column_stack([np.ones(len(moment)), moment])
-    gains = np.empty(rows.n_rows)
+    found = np.empty(rows.n_rows)
 
     def part(bounds: tuple[int, int]) -> None:
         for lo in range(*bounds, rows.block_rows):
@@ -227,30 +222,12 @@ def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, fre
             v = rows.block(lo, hi) @ transform
             v += shift
             v *= v
-            weights = free.weights[lo:hi]
+            weights = free[lo:hi]
             leverage, influence = (v @ sums).T * weights
-            gains[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
+            found[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
 
     list(map_in_threads(part, rows.parts()))
-    chosen = _largest(gains, len(shift))
-    chosen = chosen[gains[chosen] >= 0.0]
-    coordinates = rows.take(chosen) @ transform + shift
-    coordinates *= np.sqrt(free.weights[chosen])[:, None]
-    return chosen + free.start, gains[chosen], coordinates
-
-
-def _join(a: Pool, b: Pool) -> Pool:
-    rows, gains, u = (np.concatenate(both) for both in zip(a, b, strict=True))
-    kept = _largest(gains, u.shape[1])
-    return rows[kept], gains[kept], u[kept]
-
-
-def _largest(gains: Vector, n_coordinates: int) -> Indices:
-    """Return positions of the largest decreases, as many as fit into a pool, in order."""
-    size = max(POOL_ROWS, POOL_BYTES // (8 * n_coordinates))
-    if size >= len(gains):
-        return np.arange(len(gains))
-    return np.sort(np.argpartition(-gains, size)[:size])
+    return [found]
 
 
 def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
