@@ -10,7 +10,6 @@ import hashlib
 import math
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,8 @@ PRIOR_DRAWS = 10
 SAME = 1e-12
 
 
-@dataclass(frozen=True)
 class AuditResult:
-    """The state of the audit of one candidate.
+    """A candidate against the baseline: the state of their audit.
 
     Attributes
     ----------
@@ -68,29 +66,18 @@ class AuditResult:
     ('undecided', 20)
     """
 
-    verdict: str
     interval: tuple[float, float]
     step: float
     expected_labels: int
-    n_differing: int
-    n_counted: int
-
-
-class _Comparison:
-    """A candidate against the baseline, on rows drawn at random.
-
-    The verdict is wrong with a probability of at most `delta`. In subclasses, `draw` returns a row
-    by its position in the order of draws, `count` counts labels up to the first drawn row without
-    one, and `interval` and `step` are those of `AuditResult`.
-    """
-
-    _process: Any  # the evidence of the labels so far
+    # In subclasses, `draw` returns a row by its position in the order of draws, and `count` counts
+    # labels up to the first drawn row without one.
     draw: Callable[[int], int | None]
+    _process: Any  # the evidence of the labels so far
 
-    def __init__(self, differs: Mask, delta: float) -> None:
-        self.differs = differs
+    def __init__(self, differs: Mask, delta: float, asked: Collection[int]) -> None:
+        self._differs, self._asked = differs, asked
         self.n_differing = int(np.count_nonzero(differs))
-        self.log_threshold = math.log(1.0 / delta)
+        self._log_threshold = math.log(1.0 / delta)
         self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
         self._position = 0  # of the last draw that was new
 
@@ -98,22 +85,22 @@ class _Comparison:
     def n_counted(self) -> int:
         return self._process.n_drawn
 
-    def n_open(self, asked: Collection[int]) -> int:
+    def _n_open(self) -> int:
         """Return the number of rows that differ and have not been asked for."""
-        return self.n_differing - sum(bool(self.differs[row]) for row in asked)
+        return self.n_differing - sum(bool(self._differs[row]) for row in self._asked)
 
-    def draw_new(self, asked: Collection[int]) -> int | None:
+    def draw_new(self) -> int | None:
         """Return the next drawn row that has not been asked for, if there is one."""
-        if self.n_open(asked):
+        if self._n_open():
             for position in range(self._position, self._position + MOST_REPEATS):
                 row = self.draw(position)
-                if row not in asked:
+                if row not in self._asked:
                     self._position = position
                     return row
         return None
 
 
-class ErrorComparison(_Comparison):
+class ErrorComparison(AuditResult):
     """Error rates, by rows that get different classes, drawn without replacement.
 
     A label shows that the candidate is right (1), that the baseline is right (0), or, with more
@@ -129,13 +116,14 @@ class ErrorComparison(_Comparison):
         n_classes: int,
         order: Sequence[int],
         delta: float,
+        asked: Collection[int] = (),
     ) -> None:
-        super().__init__(baseline != candidate, delta)
+        super().__init__(baseline != candidate, delta, asked)
         self._baseline, self._candidate = baseline, candidate
-        self._order = [row for row in order if self.differs[row]]
+        self._order = [row for row in order if self._differs[row]]
         m = self.n_differing
         unit = 1.0 if n_classes == 2 else 0.5
-        self._process = DrawnWithoutReplacement(m, unit, self.log_threshold)
+        self._process = DrawnWithoutReplacement(m, unit, self._log_threshold)
         # The largest sum with which the candidate is worse, and the smallest with which it is not.
         self._worse = math.ceil(m / 2.0 / unit - 1.0) * unit
         self._not_worse = self._worse + unit
@@ -148,9 +136,9 @@ class ErrorComparison(_Comparison):
             hits = labels[row] == self._candidate[row], labels[row] == self._baseline[row]
             self._process.observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
             if self.verdict == UNDECIDED:
-                if self._process.log_e(self._worse, above=True) >= self.log_threshold:
+                if self._process.log_e(self._worse, above=True) >= self._log_threshold:
                     self.verdict = NOT_WORSE
-                elif self._process.log_e(self._not_worse, above=False) >= self.log_threshold:
+                elif self._process.log_e(self._not_worse, above=False) >= self._log_threshold:
                     self.verdict = WORSE
 
     @property
@@ -162,8 +150,8 @@ class ErrorComparison(_Comparison):
     def step(self) -> float:
         return float(self.verdict == NOT_WORSE)
 
-    def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
-        """Return how many more labels a verdict is likely to take."""
+    @property
+    def expected_labels(self) -> int:
         if self.verdict != UNDECIDED:
             return 0
         return self._process.forecast(self._worse, self._not_worse)
@@ -174,7 +162,7 @@ class ErrorComparison(_Comparison):
         return [float(self.n_differing), *map(float, codes @ np.arange(1, codes.shape[1] + 1))]
 
 
-class BrierComparison(_Comparison):
+class BrierComparison(AuditResult):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
@@ -185,12 +173,14 @@ class BrierComparison(_Comparison):
     probabilities, with a column for each class.
     """
 
-    def __init__(self, baseline: Matrix, candidate: Matrix, seed: str, delta: float) -> None:
+    def __init__(
+        self, baseline: Matrix, candidate: Matrix, seed: str, delta: float, asked: Collection[int]
+    ) -> None:
         t = candidate - baseline
         self._lowest = t.min(axis=1)
         ranges = t.max(axis=1) - self._lowest
         ranges[ranges < SAME] = 0.0
-        super().__init__(ranges > 0.0, delta)
+        super().__init__(ranges > 0.0, delta, asked)
         self._t, self._ranges = t, ranges
         # The Brier score of two classes is that of one column.
         self._scale = (0.5 if t.shape[1] == 2 else 1.0) / len(t)
@@ -201,7 +191,7 @@ class BrierComparison(_Comparison):
         self._edges = np.cumsum(ranges[self._rows])
         self._random = random.Random(seed)  # the same draws in every version of Python
         self._drawn: list[int] = []
-        self._process = DrawnWithReplacement(self.log_threshold)
+        self._process = DrawnWithReplacement(self._log_threshold)
         self._known: dict[int, float] = {}  # of counted rows, their positions in the range
 
     def draw(self, number: int) -> int | None:
@@ -257,9 +247,9 @@ class BrierComparison(_Comparison):
         """Return the change of the loss per row from the baseline to the candidate."""
         return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
-    def forecast(self, asked: Collection[int]) -> int:
-        """Return how many more labels a verdict is likely to take."""
-        if self.verdict != UNDECIDED or not self.n_open(asked):
+    @property
+    def expected_labels(self) -> int:
+        if self.verdict != UNDECIDED or not self._n_open():
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
         # The mean if the probabilities of the candidate, or those of the baseline, were right.
@@ -267,9 +257,9 @@ class BrierComparison(_Comparison):
         prior = boundary + side * self._squares / self._range
         theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
         evidence = process.log_e(boundary, process.total, process.n_drawn)
-        draws = min(n_until(self.log_threshold - evidence, theta, boundary), MOST_REPEATS)
+        draws = min(n_until(self._log_threshold - evidence, theta, boundary), MOST_REPEATS)
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
-        shares[list(asked)] = 0.0
+        shares[list(self._asked)] = 0.0
         new = -np.expm1(draws * np.log1p(-shares))
         return max(1, round(float(new.sum())))
 
@@ -284,10 +274,16 @@ Comparison = ErrorComparison | BrierComparison
 def shared_classes(named: Named, loss: str) -> AnyArray:
     """Return the classes of fitted classifiers; raise an error if they are not the same."""
     for name, model in named:
-        if loss == "brier":
-            check_classifier(f"The classifier {name!r}", model)
         if hasattr(model, "fit"):
             check_is_fitted(model)
+        if not (hasattr(model, "predict") and hasattr(model, "classes_")):
+            raise TypeError(
+                f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
+                "several candidates as a list of (name, classifier) tuples; those of a dict are "
+                "list(candidates.items())."
+            )
+        if loss == "brier":
+            check_classifier(f"The classifier {name!r}", model)
     classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
     for (name, _), own in zip(named[1:], others, strict=True):
         if own.tolist() != classes.tolist():

@@ -18,7 +18,6 @@ from neverworse.evidence.comparisons import (
     NOT_WORSE,
     UNDECIDED,
     WORSE,
-    AuditResult,
     BrierComparison,
     Comparison,
     ErrorComparison,
@@ -142,14 +141,15 @@ class SequentialAudit:
         """Start again, and count all labels."""
         delta = (1.0 - self.level) / len(self._named)
         base, *others = self._responses
-        self._comparisons: dict[str, Comparison] = {}
+        self.results_: dict[str, Comparison] = {}
         order = random_order(self._seed, self._n_rows) if self.loss == "error" else []
         for k, ((name, _), theirs) in enumerate(zip(self._named, others, strict=True)):
             if self.loss == "error":
-                found: Comparison = ErrorComparison(base, theirs, len(self.classes_), order, delta)
+                shared = order, delta, self._asked
+                found: Comparison = ErrorComparison(base, theirs, len(self.classes_), *shared)
             else:
-                found = BrierComparison(base, theirs, f"{self._seed} {k}", delta)
-            self._comparisons[name] = found
+                found = BrierComparison(base, theirs, f"{self._seed} {k}", delta, self._asked)
+            self.results_[name] = found
         self._count()
 
     def next(self, n: int = 1) -> Indices:
@@ -167,11 +167,11 @@ class SequentialAudit:
         if n < 1 or n != int(n):
             raise ValueError(f"n={n!r} must be an integer, at least 1.")
         open_rows = [row for row in self._asked if row not in self._labels][:n]
-        undecided = [name for name, c in self._comparisons.items() if c.verdict == UNDECIDED]
-        undecided = undecided or list(self._comparisons)  # more labels narrow the intervals
+        undecided = [name for name, c in self.results_.items() if c.verdict == UNDECIDED]
+        undecided = undecided or list(self.results_)  # more labels narrow the intervals
         while undecided and len(open_rows) < n:
             for name in list(undecided):
-                row = self._comparisons[name].draw_new(self._asked)
+                row = self.results_[name].draw_new()
                 if row is None:
                     undecided.remove(name)
                 elif len(open_rows) < n:
@@ -219,7 +219,7 @@ class SequentialAudit:
         self._count()
 
     def _count(self) -> None:
-        for comparison in self._comparisons.values():
+        for comparison in self.results_.values():
             comparison.count(self._labels)
 
     def withdraw(self, rows: Any) -> None:
@@ -238,27 +238,16 @@ class SequentialAudit:
         self._count_all()
 
     @property
-    def results_(self) -> dict[str, AuditResult]:
-        return {
-            name: AuditResult(
-                c.verdict, c.interval, c.step, c.forecast(self._asked), c.n_differing, c.n_counted
-            )
-            for name, c in self._comparisons.items()
-        }
-
-    @property
     def candidate_(self) -> str:
-        return min(
-            self._comparisons,
-            key=lambda name: (
-                [NOT_WORSE, UNDECIDED, WORSE].index(self._comparisons[name].verdict),
-                self._comparisons[name].interval[1],
-            ),
-        )
+        def rank(name: str) -> tuple[int, float]:
+            result = self.results_[name]
+            return [NOT_WORSE, UNDECIDED, WORSE].index(result.verdict), result.interval[1]
+
+        return min(self.results_, key=rank)
 
     @property
     def _best(self) -> Comparison:
-        return self._comparisons[self.candidate_]
+        return self.results_[self.candidate_]
 
     @property
     def verdict_(self) -> str:
@@ -282,7 +271,7 @@ class SequentialAudit:
 
     @property
     def expected_labels_(self) -> int:
-        return self._best.forecast(self._asked)
+        return self._best.expected_labels
 
     @property
     def n_labels_(self) -> int:
@@ -327,7 +316,7 @@ class SequentialAudit:
             "seed": self._seed,
             "classes": self.classes_.tolist(),
             "rows": self._digest,
-            "comparisons": {name: c.numbers() for name, c in self._comparisons.items()},
+            "comparisons": {name: c.numbers() for name, c in self.results_.items()},
             "asked": list(self._asked),
             "labels": [[row, code] for row, code in self._labels.items()],
         }
@@ -380,6 +369,7 @@ class SequentialAudit:
                 "The classifiers are not those that the audit began with: names, classes or "
                 "predictions have changed. A refitted model needs a new audit."
             )
-        audit._asked, audit._labels = dict.fromkeys(state["asked"]), dict(state["labels"])
+        audit._asked |= dict.fromkeys(state["asked"])
+        audit._labels |= dict(state["labels"])
         audit._count()
         return audit
