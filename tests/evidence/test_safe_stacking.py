@@ -408,10 +408,26 @@ def test_levels_have_to_be_probabilities_of_a_half_or_more(level):
         quick(level=level).fit(X, y)
 
 
-def test_folds_that_leave_rows_out_are_refused():
+def test_rows_that_no_fold_tests_are_left_out_of_the_evidence():
     X, y, _ = make()
-    with pytest.raises(ValueError, match="never tests"):
-        quick(cv=ShuffleSplit(2, random_state=0)).fit(X, y)
+    cv = ShuffleSplit(1, test_size=30, random_state=0)
+    clf = quick(cv=cv).fit(X, y, sample_weight=np.linspace(1.0, 2.0, len(y)))
+    assert clf.evidence_.n_labeled == len(clf.evidence_.weights) == 30
+    assert np.isfinite(clf.evidence_.differences).all()
+    twice = quick(cv=[*cv.split(X[:80]), *cv.split(X[:80])]).fit(X, y).evidence_
+    np.testing.assert_allclose(twice.gram, quick(cv=cv).fit(X, y).evidence_.gram)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_dask_collections_are_refused_with_the_fix(kind):
+    X, y, _ = make(n=60, n_labeled=20)
+    if kind == "array":
+        lazy = pytest.importorskip("dask.array").from_array(X, chunks=(20, -1))
+    else:
+        lazy = pytest.importorskip("dask.dataframe").from_pandas(pd.DataFrame(X), npartitions=2)
+    with pytest.raises(TypeError, match=r"all rows in memory.*X\.compute\(\)"):
+        quick().fit(lazy, y)
+    quick().fit(lazy.compute(), y)
 
 
 def test_a_failed_fit_leaves_it_unfitted():

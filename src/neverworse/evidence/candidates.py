@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.estimators import (
@@ -171,10 +171,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_.predict_proba(X)
 
 
-def scores_of_model(name: str, model: Any, X: Any, response: Response, n_rows: int) -> Matrix:
+def scores_of_model(name: str, model: Any, X: Any, response: Response) -> Matrix:
     """Return checked scores, one row for each class, or one for the second of two."""
-    classes = np.sort(np.asarray(model.classes_))
-    used = np.ones(n_rows, bool)
+    classes, used = np.sort(np.asarray(model.classes_)), np.ones(_num_samples(X), bool)
     return np.atleast_2d(scores_of(name, model, X, response, classes, used))
 
 
@@ -200,12 +199,6 @@ def labeled_folds(rows: LabeledRows, cv: Any, random_state: Any) -> list[Indices
         # A class with fewer rows than folds is in every fit nevertheless, as is checked below.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         folds = [test for _, test in splitter.split(_safe_indexing(rows.X, labeled), codes)]
-    tested = np.bincount(np.concatenate(folds), minlength=len(labeled))
-    if not tested.all():
-        raise ValueError(
-            f"cv={cv!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
-            "rows. Pass a splitter that tests every row, such as StratifiedKFold."
-        )
     for number, fold in enumerate(folds, start=1):
         left = np.bincount(np.delete(codes, fold), minlength=len(rows.classes))
         if not left.all():
@@ -226,14 +219,13 @@ def out_of_fold(
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Fit everything without the labels of each fold, and compare on them.
 
-    `named` has the baseline first; every labeled row is in one or more of the folds. Returns
-    `products`, `squares` and `gram` of `Evidence`.
+    `named` has the baseline first. Returns `products` and `squares` of `Evidence`, of all rows that
+    are in one or more of the folds, and `gram`.
     """
-    labeled, unlabeled = np.flatnonzero(~rows.unlabeled), np.flatnonzero(rows.unlabeled)
-    n, k = len(labeled), len(named) - 1
-    products, squares, tested = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, 1))
-    gram = np.zeros((k, k))
-    n_tested = sum(map(len, folds))
+    tested, counts = np.unique(np.concatenate(folds), return_counts=True)
+    unlabeled = np.flatnonzero(rows.unlabeled)
+    n, k = len(tested), len(named) - 1
+    products, squares, gram = np.zeros((n, k)), np.zeros((n, k)), np.zeros((k, k))
     for fold in folds:
         hidden = rows.unlabeled.copy()
         hidden[fold] = True
@@ -241,17 +233,16 @@ def out_of_fold(
         g, t = _compared(named, models, rows.X, fold, response)
         targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
         error = targets[-len(g) :] - g  # of two classes, the second has a score
-        at = np.searchsorted(labeled, fold)
+        at = np.searchsorted(tested, fold)
         products[at] += np.einsum("cn,kcn->nk", error, t)
         squares[at] += np.einsum("kcn,kcn->nk", t, t)
-        tested[at] += 1.0
         where = fold
         if len(unlabeled):
             where, t = unlabeled, _compared(named, models, rows.X, unlabeled, response)[1]
         weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
-        share = len(fold) / n_tested / weights.sum()
+        share = len(fold) / counts.sum() / weights.sum()
         gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
-    return products / tested, squares / tested, gram
+    return products / counts[:, None], squares / counts[:, None], gram
 
 
 def _compared(
@@ -260,7 +251,7 @@ def _compared(
     """Return scores of the baseline on some rows, and differences of all candidates from it."""
     X = _safe_indexing(X, where)
     g, *others = (
-        scores_of_model(called(name), model, X, response, len(where))
+        scores_of_model(called(name), model, X, response)
         for (name, _), model in zip(named, models, strict=True)
     )
     return g, np.stack(others) - g

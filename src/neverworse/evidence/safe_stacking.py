@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,9 +11,9 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     Audit,
     LabeledRows,
@@ -26,7 +25,9 @@ from neverworse.estimators import (
     explains_conversion,
     forget_fit,
     has_class_scores,
-    refuse_chunks,
+    in_memory,
+    is_lazy,
+    label_array,
 )
 from neverworse.evidence.candidates import (
     BASELINE,
@@ -47,6 +48,7 @@ FEWEST_LABELS = 10  # labeled rows; with fewer, a mean is not nearly normal
 _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
 
 
+@documented_like(LeastSquaresClassifierCV)
 class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     r"""Stacking that is not worse than a baseline, with confidence.
 
@@ -86,8 +88,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         What is moved. "predict_proba": probabilities; the loss is the Brier score. "auto": if all
         classifiers are linear ones of neverworse, their scores on targets coded 0 and 1, so that
         the model is linear and the loss that of their certificates; otherwise probabilities.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of the default candidates.
     n_jobs : int or None, default=None
@@ -114,8 +115,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         Only if scores were moved (or nothing was) and all classifiers are linear.
     n_features_in_ : int
         Only if the baseline has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {feature_names_in_}
 
     See Also
     --------
@@ -212,12 +212,18 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         """
         try:
             forget_fit(self)
-            refuse_chunks(self, X)
-            (X,) = indexable(X)
+            if is_lazy(X):
+                raise TypeError(
+                    "SafeStackingClassifier needs all rows in memory: pass an array, a sparse "
+                    "matrix or a data frame. X.compute() makes one of a Dask collection."
+                )
+            X, y = indexable(X, label_array(in_memory(y)))
             weights = None
             if sample_weight is not None:
-                weights = checked_weights(sample_weight, _num_samples(X))
-            rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
+                weights = checked_weights(sample_weight, len(y))
+                used = np.flatnonzero(weights)
+                X, y, weights = _safe_indexing(X, used), y[used], weights[used]
+            rows = LabeledRows.split(X, y, self.missing_label, weights)
             n_labeled = np.count_nonzero(~rows.unlabeled)
             if n_labeled < FEWEST_LABELS:
                 raise ValueError(
@@ -273,12 +279,12 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         linear = self.response == "auto" and all(map(has_class_scores, models))
         self.response_ = "score" if linear else "predict_proba"
         folds = labeled_folds(rows, self.cv, self.random_state)
-        n_unlabeled = int(rows.unlabeled.sum())
+        tested, n_unlabeled = np.unique(np.concatenate(folds)), int(rows.unlabeled.sum())
         evidence = Evidence(
             names,
             *out_of_fold(named, rows, folds, self.response_, self.n_jobs),
             n_unlabeled,
-            None if rows.weights is None else rows.weights[~rows.unlabeled],
+            None if rows.weights is None else rows.weights[tested],
             level=self.level,
             combine=self.combine,
             control_variate=self.control_variate and n_unlabeled > 0,
@@ -287,17 +293,12 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)
         f, g = (
-            scores_of_model(BASELINE, each, rows.X, self.response_, len(rows.codes)).T.squeeze()
+            scores_of_model(BASELINE, each, rows.X, self.response_).T.squeeze()
             for each in (model, models[0])
         )
+        labels, weights = np.where(rows.unlabeled, -1, rows.codes), rows.weights
         self.certificate_ = audit(
-            f,
-            g,
-            None,
-            np.where(rows.unlabeled, -1, rows.codes),
-            response=self.response_,
-            sample_weight=rows.weights,
-            missing_label=-1,
+            f, g, None, labels, response=self.response_, sample_weight=weights, missing_label=-1
         )
         copy_input_checks(models[0], self)
         self.classes_, self.evidence_ = rows.classes, evidence
@@ -315,17 +316,3 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         tags.input_tags.sparse = all(their.sparse for their in theirs)
         tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)
         return tags
-
-
-def _weighty(rows: LabeledRows) -> LabeledRows:
-    """Return the rows with a positive weight."""
-    if rows.weights is None or rows.weights.all():
-        return rows
-    kept = np.flatnonzero(rows.weights)
-    return replace(
-        rows,
-        X=_safe_indexing(rows.X, kept),
-        codes=rows.codes[kept],
-        unlabeled=rows.unlabeled[kept],
-        weights=rows.weights[kept],
-    )
