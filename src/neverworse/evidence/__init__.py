@@ -12,9 +12,8 @@ from neverworse.evidence.candidates import (
     default_candidates,
     moved,
 )
-from neverworse.evidence.comparisons import AuditResult
 from neverworse.evidence.confident_step import Direction, Evidence
-from neverworse.evidence.design import LabelSuggestions, suggest_labels
+from neverworse.evidence.design import suggest_labels
 from neverworse.evidence.safe_stacking import FEWEST_LABELS, SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
 
@@ -24,9 +23,7 @@ FITTED_PARTS = (Audit, CodedClassifier, Direction, Evidence, MovedClassifier)
 __all__ = [
     "FEWEST_LABELS",
     "FITTED_PARTS",
-    "AuditResult",
     "Evidence",
-    "LabelSuggestions",
     "SafeStackingClassifier",
     "SequentialAudit",
     "default_candidates",

@@ -33,44 +33,13 @@ SAME = 1e-12
 class AuditResult:
     """A candidate against the baseline: the state of their audit.
 
-    Attributes
-    ----------
-    verdict : {"candidate is not worse", "candidate is worse", "undecided"}
-        Wrong with a probability of at most 1 - level, whenever labeling stops; of several
-        candidates, that is the probability that any verdict is wrong.
-    interval : tuple of float
-        Bounds of the candidate's loss minus the baseline's, per unlabeled row. With probability
-        `level`, they hold at all times.
-    step : float
-        How far the baseline may be moved towards the candidate: 1 is the candidate. For the Brier
-        score, the step whose upper bound of the loss is smallest.
-    expected_labels : int
-        Rough forecast of how many more labels a verdict takes.
-    n_differing : int
-        Number of rows on which the two differ; only their labels matter.
-    n_counted : int
-        Number of draws whose label has been counted. With the Brier score, a row may be drawn
-        repeatedly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.dummy import DummyClassifier
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from neverworse import SequentialAudit
-    >>> X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
-    >>> always = DummyClassifier(strategy="most_frequent").fit(X, y)
-    >>> question = SequentialAudit(always, LogisticRegression().fit(X, y), X, random_state=0)
-    >>> result = question.results_["candidate"]
-    >>> result.verdict, result.n_differing
-    ('undecided', 20)
+    In subclasses, `draw` returns a row by its position in the order of draws, and `count` counts
+    labels up to the first drawn row without one. `SequentialAudit` describes the other attributes.
     """
 
     interval: tuple[float, float]
     step: float
     expected_labels: int
-    # In subclasses, `draw` returns a row by its position in the order of draws, and `count` counts
-    # labels up to the first drawn row without one.
     draw: Callable[[int], int | None]
     _process: Any  # the evidence of the labels so far
 

@@ -35,29 +35,7 @@ BATCH = 32
 
 @dataclass(frozen=True)
 class LabelSuggestions:
-    """Rows to label next, best first.
-
-    Attributes
-    ----------
-    rows : array of int, of shape (n,)
-        Positions in X.
-    decrease : array of shape (n,)
-        Expected decrease of the mean squared error of the scores on all rows by each label, given
-        those before; summed over classes if there are more than two.
-    variance : float
-        The part of that error that is due to having few labels.
-    alpha : float
-        The ridge penalty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neverworse import suggest_labels
-    >>> X = np.linspace(-1, 1, 21)[:, None]
-    >>> y = np.where(np.arange(21) == 9, 0, np.where(np.arange(21) == 11, 1, -1))
-    >>> suggest_labels(X, y, 2).rows  # the ends say most about a line
-    array([ 0, 20])
-    """
+    """Rows to label next, best first: what `suggest_labels` returns; see there."""
 
     rows: Indices
     decrease: Vector
@@ -112,7 +90,11 @@ def suggest_labels(
     Returns
     -------
     suggestions : LabelSuggestions
-        Rows, and the expected decrease by each. Fewer than `n` if fewer rows are unlabeled.
+        With `rows`, positions in X, best first, fewer than `n` if fewer rows are unlabeled;
+        `decrease`, the expected decrease of the mean squared error of the scores on all rows by
+        each label, given those before (summed over classes if there are more than two);
+        `variance`, the part of that error that is due to having few labels; `alpha`, the ridge
+        penalty; and ``summary()``, the expected gain as a sentence.
 
     See Also
     --------

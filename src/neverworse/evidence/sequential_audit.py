@@ -69,8 +69,11 @@ class SequentialAudit:
     candidate_ : str
         The candidate that these attributes describe: the one with the best verdict and then the
         smallest upper bound of its loss.
-    results_ : dict of str to AuditResult
-        The same for every candidate by name ("candidate" if there is only one).
+    results_ : dict of str to object
+        The same for every candidate by name ("candidate" if there is only one): `verdict`,
+        `interval`, `step` and `expected_labels`; also `n_differing`, the number of rows on which
+        the two differ (only their labels matter), and `n_counted`, the number of draws whose label
+        has been counted (with the Brier score, a row may be drawn repeatedly).
     n_labels_ : int
         The number of labels so far.
     classes_ : array of shape (n_classes,)

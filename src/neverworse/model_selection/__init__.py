@@ -1,6 +1,6 @@
 """Splitters, scorers, learning curves and masks for data in which most rows have no label."""
 
-from neverworse.model_selection._learning_curves import LearningCurve, learning_curve
+from neverworse.model_selection._learning_curves import learning_curve
 from neverworse.model_selection._mask import mask_labels
 from neverworse.model_selection._split import (
     GroupLabeledKFold,
@@ -15,7 +15,6 @@ from neverworse.model_selection._wrappers import WithUnlabeledRows, labeled_scor
 __all__ = [
     "GroupLabeledKFold",
     "LabeledKFold",
-    "LearningCurve",
     "RepeatedLabeledKFold",
     "RepeatedStratifiedLabeledKFold",
     "StratifiedGroupLabeledKFold",

@@ -27,32 +27,7 @@ _OTHER = {"unlabeled": "labeled", "labeled": "unlabeled"}
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """What `learning_curve` returns.
-
-    Attributes
-    ----------
-    rows : {"unlabeled", "labeled"}
-        Which training rows grow in number.
-    sizes : array of shape (n_sizes,)
-        Their numbers, ascending.
-    test_scores : array of shape (n_sizes, n_splits), or dict of str to such arrays
-        Scores on the labeled rows that were held out, one column for each split: all folds of the
-        first repeat, then those of the second. A dict if several scores were asked for.
-    n_others : array of shape (n_splits,)
-        Training rows of the other kind in each split, the same for all sizes.
-    n_repeats : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neverworse import ProjectedLeastSquaresClassifier
-    >>> from neverworse.model_selection import learning_curve
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> y = np.where(np.arange(60) < 20, X[:, 0] > 0, -1)
-    >>> curve = learning_curve(ProjectedLeastSquaresClassifier(), X, y, random_state=0)
-    >>> curve.rows, curve.sizes
-    ('unlabeled', array([ 1,  2,  5, 10, 20, 40]))
-    """
+    """What `learning_curve` returns; see there."""
 
     rows: Rows
     sizes: Indices
@@ -121,6 +96,11 @@ def learning_curve(
     Returns
     -------
     curve : LearningCurve
+        With `rows`; `sizes`, the numbers of rows, ascending; `n_repeats`; `test_scores`, an array
+        of shape (n_sizes, n_splits) with scores on the labeled rows that were held out (all folds
+        of the first repeat, then those of the second), or a dict of such arrays if several scores
+        were asked for; and `n_others`, of shape (n_splits,), the numbers of training rows of the
+        other kind, the same for all sizes.
 
     See Also
     --------

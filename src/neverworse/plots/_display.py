@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
-from numbers import Integral
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import check_random_state
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._plotting import _validate_score_name
 
-from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
 from neverworse._words import documented_like
 from neverworse.model_selection import learning_curve
@@ -59,15 +56,8 @@ def ink() -> str:
 
 def legend_above(ax: Axes) -> None:
     """Add a legend above the axes: inside, it might hide a point."""
-    ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=3,
-        frameon=False,
-        columnspacing=1.2,
-        handlelength=1.6,
-        fontsize="small",
-    )
+    where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+    ax.legend(**where, frameon=False, fontsize="small")
 
 
 def last_step(estimator: Any) -> tuple[Any, list[Any]]:
@@ -100,8 +90,8 @@ class UnlabeledLearningCurveDisplay(Display):
     """Scores on held-out labeled rows, over the number of unlabeled (or labeled) training rows.
 
     Shows whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels.
-
-    Create it with `from_estimator`.
+    Create it with `from_estimator`; for a second curve, such as that of the supervised counterpart,
+    do so again with the same `random_state` and ``ax=display.ax_``.
 
     Parameters
     ----------
@@ -109,20 +99,18 @@ class UnlabeledLearningCurveDisplay(Display):
         Numbers of unlabeled (or labeled) training rows.
     test_scores : array of shape (n_sizes, n_splits)
         Scores on held-out rows.
-    baseline_scores : array of shape (n_sizes, n_splits), optional
-        Scores of a baseline on the same splits.
     score_name : str, optional
         Name of the score, for the axis.
     rows : {"unlabeled", "labeled"}, default="unlabeled"
         Which training rows vary in number.
-    estimator_name, baseline_name : str
-        Names for the legend.
+    estimator_name : str
+        Name for the legend.
 
     Attributes
     ----------
     {ax_, figure_}
-    lines_ : list of matplotlib Line2D
-        The curve, and that of the baseline if there is one.
+    line_ : matplotlib Line2D
+        The curve.
 
     See Also
     --------
@@ -131,20 +119,14 @@ class UnlabeledLearningCurveDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+    >>> from neverworse import ProjectedLeastSquaresClassifier
     >>> from neverworse.plots import UnlabeledLearningCurveDisplay
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 1000)
     >>> X = rng.normal(size=(1000, 60)) + 0.3 * y[:, None]
     >>> y[100:] = -1
     >>> display = UnlabeledLearningCurveDisplay.from_estimator(
-    ...     ProjectedLeastSquaresClassifier(),
-    ...     X,
-    ...     y,
-    ...     baseline=LeastSquaresClassifier(),
-    ...     scoring="neg_brier_score",
-    ...     negate_score=True,
-    ...     random_state=0,
+    ...     ProjectedLeastSquaresClassifier(), X, y, scoring="neg_brier_score", negate_score=True
     ... )
     >>> display.sizes
     array([ 28,  56, 112, 225, 450, 900])
@@ -152,12 +134,9 @@ class UnlabeledLearningCurveDisplay(Display):
 
     sizes: Indices
     test_scores: Matrix
-    baseline_scores: Matrix | None = None
     score_name: str | None = None
     rows: Literal["unlabeled", "labeled"] = "unlabeled"
     estimator_name: str = "estimator"
-    baseline_name: str = "baseline"
-    lines_: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
     def from_estimator(
@@ -166,10 +145,8 @@ class UnlabeledLearningCurveDisplay(Display):
         X: Any,
         y: Any,
         *,
-        baseline: Any = None,
         scoring: Any = None,
         negate_score: bool = False,
-        random_state: Any = None,
         ax: Axes | None = None,
         **options: Any,
     ) -> UnlabeledLearningCurveDisplay:
@@ -181,37 +158,25 @@ class UnlabeledLearningCurveDisplay(Display):
             Cloned and fitted; it need not be fitted before.
         X, y : array-likes
             Labeled and unlabeled rows, as in `learning_curve`.
-        baseline : classifier or regressor, optional
-            Scored on the same splits and drawn as a second line, for example the supervised
-            counterpart.
         scoring : str, callable or None, default=None
             One score, as in `neverworse.model_selection.labeled_scorer`.
         negate_score : bool, default=False
             Whether to negate the score, for scores whose names start with ``neg_``.
-        random_state : int, RandomState or None, default=None
-            Seed of folds and subsets, the same for the baseline.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
         **options
             Passed to `neverworse.model_selection.learning_curve`: `rows`, `sizes`, `cv` and others.
         """
-        if not isinstance(random_state, Integral):  # both curves need the same
-            random_state = check_random_state(random_state).randint(2**31 - 1)
-        options |= {"scoring": scoring, "random_state": random_state}
-        curve = learning_curve(estimator, X, y, **options)
+        curve = learning_curve(estimator, X, y, scoring=scoring, **options)
         if isinstance(curve.test_scores, dict):
             raise ValueError(f"scoring={scoring!r} must be one score, not several.")
-        sign = -1.0 if negate_score else 1.0
         display = cls(
             sizes=curve.sizes,
-            test_scores=sign * curve.test_scores,
+            test_scores=-curve.test_scores if negate_score else curve.test_scores,
             score_name=_validate_score_name(None, scoring, negate_score),
             rows=curve.rows,
             estimator_name=type(last_step(estimator)[0]).__name__,
         )
-        if baseline is not None:
-            display.baseline_scores = sign * learning_curve(baseline, X, y, **options).test_scores
-            display.baseline_name = type(last_step(baseline)[0]).__name__
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> UnlabeledLearningCurveDisplay:
@@ -223,21 +188,15 @@ class UnlabeledLearningCurveDisplay(Display):
             Where to draw; a new figure if not given.
         """
         ax = self._axes(ax)
-        lines = [(self.estimator_name, self.test_scores, BLUE, "o-")]
-        if self.baseline_scores is not None:
-            lines.append((self.baseline_name, self.baseline_scores, ORANGE, "s--"))
-        self.lines_ = []
-        for label, scores, colour, style in lines:
-            mean, spread = scores.mean(axis=1), scores.std(axis=1)
-            self.lines_ += ax.plot(self.sizes, mean, style, color=colour, label=label)
-            band = mean - spread, mean + spread
-            ax.fill_between(self.sizes, *band, color=colour, alpha=0.12, linewidth=0.0)
+        mean, spread = self.test_scores.mean(axis=1), self.test_scores.std(axis=1)
+        (self.line_,) = ax.plot(self.sizes, mean, "o-", label=self.estimator_name)
+        look = {"color": self.line_.get_color(), "alpha": 0.12, "linewidth": 0.0}
+        ax.fill_between(self.sizes, mean - spread, mean + spread, **look)
         if self.sizes[0] > 0 and self.sizes[-1] > LOGARITHMIC * self.sizes[0]:
             ax.set_xscale("log")
             ax.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes])
             ax.set_xticks([], minor=True)
         ax.set_xlabel(f"{self.rows} training rows")
         ax.set_ylabel(f"{self.score_name or 'Score'} on held-out rows")
-        if len(lines) > 1:
-            legend_above(ax)
+        legend_above(ax)
         return self

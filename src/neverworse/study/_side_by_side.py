@@ -226,7 +226,7 @@ def _both_models(
     return found
 
 
-def _curve(curve: model_selection.LearningCurve, sample: Sample) -> Curve:
+def _curve(curve: Any, sample: Sample) -> Curve:
     if len(curve.sizes) < 2:
         raise ValueError(f"There are too few {curve.rows} rows.")
 
