@@ -397,8 +397,12 @@ def test_few_labels_are_refused_with_another_way():
 def test_a_class_with_one_label_is_refused():
     X, y, _ = make(n_labeled=30)
     y[:30] = np.where(np.arange(30) == 4, 1, 0)
-    with pytest.raises(ValueError, match="has all labels of the class 1,"):
+    with pytest.raises(ValueError, match="labels of one class only") as raised:
         quick().fit(X, y)
+    assert "fits have fewer labels" in raised.value.__notes__[0]
+    y[:20] = np.where(np.arange(20) % 2, 2, y[:20])
+    with pytest.raises(ValueError, match=r"has the classes \[0, 2\].*more rows of that class"):
+        quick(baseline=GaussianNB()).fit(X, y)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.4, 1.0, 95])

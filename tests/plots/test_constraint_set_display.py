@@ -316,7 +316,7 @@ def test_other_dimensions_are_refused(n_features, fit_intercept):
     X = np.random.default_rng(0).normal(size=(12, n_features))
     y = np.array([0, 1] * 3 + [-1] * 6)
     clf = ProjectedLeastSquaresClassifier(alpha=0.0, fit_intercept=fit_intercept).fit(X, y)
-    with pytest.raises(ValueError, match="two dimensions: fit one to two features"):
+    with pytest.raises(ValueError, match="two dimensions: fit one to two"):
         ConstraintSetDisplay.from_estimator(clf, X, y)
 
 
@@ -333,7 +333,7 @@ def test_not_fitted_and_other_estimators_are_refused():
     X, y, _ = problem(0, 5, fit_intercept=True)
     with pytest.raises(NotFittedError):
         ConstraintSetDisplay.from_estimator(ProjectedLeastSquaresClassifier(alpha=0.0), X, y)
-    with pytest.raises(TypeError, match="but got a LeastSquaresClassifier"):
+    with pytest.raises(ValueError, match=r"Got LeastSquaresClassifier\(\)"):
         ConstraintSetDisplay.from_estimator(LeastSquaresClassifier().fit(X, y), X, y)
 
 

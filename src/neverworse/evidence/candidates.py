@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -13,17 +10,15 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     ICLSClassifier,
     LabeledRows,
@@ -116,7 +111,8 @@ def _fit(name: str, estimator: Any, rows: LabeledRows) -> Any:
         raise ValueError(
             f"{name} ({type(estimator).__name__}) has the classes "
             f"{np.asarray(model.classes_).tolist()}, but the labels have {rows.classes.tolist()}. "
-            "If one of them marks unlabeled rows, wrap the classifier in "
+            "If one is missing, label more rows of that class: each fold has to leave some of all "
+            "classes. If one marks unlabeled rows, wrap the classifier in "
             "neverworse.methods.SupervisedClassifier."
         )
     return model
@@ -185,76 +181,6 @@ def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> An
     found = found[:, np.argsort(model.classes_, kind="stable")]
     scores_of(name, found, X, "predict_proba", classes, np.ones(len(found), bool))  # checks them
     return found
-
-
-def labeled_folds(rows: LabeledRows, cv: Any, random_state: Any) -> list[Indices]:
-    """Return the labeled rows of each fold of a `cv` parameter, as positions among all rows."""
-    labeled = np.flatnonzero(~rows.unlabeled)
-    codes = rows.codes[labeled]
-    if isinstance(cv, Integral):
-        splitter = StratifiedKFold(cv, shuffle=True, random_state=random_state)
-    else:
-        splitter = check_cv(cv, codes, classifier=True)
-    with warnings.catch_warnings():
-        # A class with fewer rows than folds is in every fit nevertheless, as is checked below.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = [test for _, test in splitter.split(_safe_indexing(rows.X, labeled), codes)]
-    for number, fold in enumerate(folds, start=1):
-        left = np.bincount(np.delete(codes, fold), minlength=len(rows.classes))
-        if not left.all():
-            raise ValueError(
-                f"Fold {number} of {len(folds)} has all labels of the class "
-                f"{rows.classes.tolist()[int(np.argmin(left))]!r}, so the other folds have none to "
-                "fit to. Label more rows of that class, or pass another cv."
-            )
-    return [labeled[fold] for fold in folds]
-
-
-def out_of_fold(
-    named: Named,
-    rows: LabeledRows,
-    folds: list[Indices],
-    response: Response,
-    n_jobs: int | None,
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Fit everything without the labels of each fold, and compare on them.
-
-    `named` has the baseline first. Returns `products` and `squares` of `Evidence`, of all rows that
-    are in one or more of the folds, and `gram`.
-    """
-    tested, counts = np.unique(np.concatenate(folds), return_counts=True)
-    unlabeled = np.flatnonzero(rows.unlabeled)
-    n, k = len(tested), len(named) - 1
-    products, squares, gram = np.zeros((n, k)), np.zeros((n, k)), np.zeros((k, k))
-    for fold in folds:
-        hidden = rows.unlabeled.copy()
-        hidden[fold] = True
-        models = fit_all(named, replace(rows, unlabeled=hidden), n_jobs)
-        g, t = _compared(named, models, rows.X, fold, response)
-        targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
-        error = targets[-len(g) :] - g  # of two classes, the second has a score
-        at = np.searchsorted(tested, fold)
-        products[at] += np.einsum("cn,kcn->nk", error, t)
-        squares[at] += np.einsum("kcn,kcn->nk", t, t)
-        where = fold
-        if len(unlabeled):
-            where, t = unlabeled, _compared(named, models, rows.X, unlabeled, response)[1]
-        weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
-        share = len(fold) / counts.sum() / weights.sum()
-        gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
-    return products / counts[:, None], squares / counts[:, None], gram
-
-
-def _compared(
-    named: Named, models: list[Any], X: Any, where: Indices, response: Response
-) -> tuple[Matrix, AnyArray]:
-    """Return scores of the baseline on some rows, and differences of all candidates from it."""
-    X = _safe_indexing(X, where)
-    g, *others = (
-        scores_of_model(called(name), model, X, response)
-        for (name, _), model in zip(named, models, strict=True)
-    )
-    return g, np.stack(others) - g
 
 
 def called(name: str) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     Audit,
@@ -33,13 +36,12 @@ from neverworse.evidence.candidates import (
     BASELINE,
     Named,
     Response,
+    called,
     check_classifier,
     check_names,
     default_candidates,
     fit_all,
-    labeled_folds,
     moved,
-    out_of_fold,
     scores_of_model,
 )
 from neverworse.evidence.confident_step import Evidence
@@ -59,9 +61,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     the baseline.
 
     Under the assumptions in `evidence_`, the Brier score of the model on the unlabeled rows is not
-    larger than that of the baseline, with a probability of at least `level` in large samples. That
-    is weaker than a certificate, which holds for every labeling, but moves further: where the
-    baseline's probabilities lie in [0, 1], nothing can be certainly better.
+    larger than that of the baseline, with a probability of at least `level` in large samples.
 
     Parameters
     ----------
@@ -278,11 +278,11 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         models = fit_all(named, rows, self.n_jobs)
         linear = self.response == "auto" and all(map(has_class_scores, models))
         self.response_ = "score" if linear else "predict_proba"
-        folds = labeled_folds(rows, self.cv, self.random_state)
-        tested, n_unlabeled = np.unique(np.concatenate(folds)), int(rows.unlabeled.sum())
-        evidence = Evidence(
+        folds, n_unlabeled = self._folds(rows), int(rows.unlabeled.sum())
+        tested = np.unique(np.concatenate(folds))
+        self.evidence_ = Evidence(
             names,
-            *out_of_fold(named, rows, folds, self.response_, self.n_jobs),
+            *self._out_of_fold(named, rows, folds),
             n_unlabeled,
             None if rows.weights is None else rows.weights[tested],
             level=self.level,
@@ -291,19 +291,69 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             loss=_LOSS[self.response_],
         )
         candidates = list(zip(names, models[1:], strict=True))
-        model = moved(models[0], candidates, evidence.steps, self.response_)
+        model = moved(models[0], candidates, self.evidence_.steps, self.response_)
         f, g = (
             scores_of_model(BASELINE, each, rows.X, self.response_).T.squeeze()
             for each in (model, models[0])
         )
-        labels, weights = np.where(rows.unlabeled, -1, rows.codes), rows.weights
-        self.certificate_ = audit(
-            f, g, None, labels, response=self.response_, sample_weight=weights, missing_label=-1
-        )
+        labels = np.where(rows.unlabeled, -1, rows.codes)
+        options = {"response": self.response_, "sample_weight": rows.weights}
+        self.certificate_ = audit(f, g, None, labels, missing_label=-1, **options)
         copy_input_checks(models[0], self)
-        self.classes_, self.evidence_ = rows.classes, evidence
-        self.baseline_, self.candidates_ = models[0], dict(candidates)
+        self.classes_, self.baseline_, self.candidates_ = rows.classes, models[0], dict(candidates)
         self.model_ = model
+
+    def _folds(self, rows: LabeledRows) -> list[Indices]:
+        """Return the labeled rows of each fold, as positions among all rows."""
+        labeled, cv = np.flatnonzero(~rows.unlabeled), self.cv
+        if isinstance(cv, Integral):
+            cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
+        codes = rows.codes[labeled]
+        splitter = check_cv(cv, codes, classifier=True)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds may be in every fit nevertheless.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            splits = list(splitter.split(_safe_indexing(rows.X, labeled), codes))
+        return [labeled[test] for _, test in splits]
+
+    def _out_of_fold(
+        self, named: Named, rows: LabeledRows, folds: list[Indices]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Fit everything without the labels of each fold, and compare on them.
+
+        Returns `products` and `squares` of `Evidence`, of all rows that are in one or more of the
+        folds, and `gram`.
+        """
+        tested, counts = np.unique(np.concatenate(folds), return_counts=True)
+        n, k = len(tested), len(named) - 1
+        products, squares, gram = np.zeros((n, k)), np.zeros((n, k)), np.zeros((k, k))
+        unlabeled = np.flatnonzero(rows.unlabeled)
+        for fold in folds:
+            hidden = rows.unlabeled.copy()
+            hidden[fold] = True
+            models = fit_all(named, replace(rows, unlabeled=hidden), self.n_jobs)
+            g, t = self._compared(named, models, _safe_indexing(rows.X, fold))
+            targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
+            error = targets[-len(g) :] - g  # of two classes, the second has a score
+            at = np.searchsorted(tested, fold)
+            products[at] += np.einsum("cn,kcn->nk", error, t)
+            squares[at] += np.einsum("kcn,kcn->nk", t, t)
+            where = fold
+            if len(unlabeled):
+                where = unlabeled
+                _, t = self._compared(named, models, _safe_indexing(rows.X, where))
+            weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
+            share = len(fold) / counts.sum() / weights.sum()
+            gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
+        return products / counts[:, None], squares / counts[:, None], gram
+
+    def _compared(self, named: Named, models: list[Any], X: Any) -> tuple[Matrix, AnyArray]:
+        """Return scores of the baseline, and differences of all candidates from it."""
+        g, *others = (
+            scores_of_model(called(name), model, X, self.response_)
+            for (name, _), model in zip(named, models, strict=True)
+        )
+        return g, np.stack(others) - g
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -138,15 +138,19 @@ class ConstraintSetDisplay(Display):
         if y_true is not None:
             true_classes, truth, missing = split_labels(y_true, estimator.missing_label)
             check_consistent_length(design, truth)
-            agrees = np.array_equal(true_classes, classes) and not missing.any()
-            if not agrees or (truth != target)[~unlabeled].any():
-                raise ValueError(
-                    "y_true must have a label for every row, of the same classes as y, and the "
-                    "labels of y where it has them."
-                )
+            same = np.array_equal(true_classes, classes) and (truth == target)[~unlabeled].all()
+            if missing.any() or not same:
+                raise ValueError("y_true must have the labels of y, and one for every other row.")
             oracle = linalg.solve_triangular(triangle, truth @ rows)
-        labeled = design * np.sqrt(np.where(unlabeled, 0.0, weights))[:, None]
-        points = _points_of_distance(estimator, labeled, triangle)
+        distance = estimator.distance
+        if isinstance(distance, str):
+            labeled = design * np.sqrt(np.where(unlabeled, 0.0, weights))[:, None]
+            known = {"euclidean": np.eye(2), "labeled": labeled}
+            points = known.get(distance, triangle)
+        else:
+            points = np.asarray(distance, dtype=np.float64)
+            intercept = np.ones((len(points), int(estimator.fit_intercept)))
+            points = np.column_stack([points, intercept])
         display = cls(
             linalg.solve_triangular(triangle, vertices.T).T,
             _as_point(estimator.supervised_),
@@ -206,17 +210,6 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
     return centre + np.linalg.solve(triangle.T, circle).T
 
 
-def _points_of_distance(
-    estimator: ProjectedLeastSquaresClassifier, labeled: Matrix, triangle: Matrix
-) -> Matrix:
-    """Return rows D such that D'D is the matrix of the distance of the projection."""
-    distance = estimator.distance
-    if isinstance(distance, str):
-        return {"euclidean": np.eye(2), "labeled": labeled}.get(distance, triangle)
-    points = np.asarray(distance, dtype=np.float64)
-    return np.column_stack([points, np.ones(len(points))]) if estimator.fit_intercept else points
-
-
 def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, Matrix]:
     """Return rows S Q and a triangle R with H = R'R: weights for targets y are R⁻¹ Q'S y.
 
@@ -234,25 +227,19 @@ def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, 
 
 def _check_estimator(estimator: Any) -> None:
     """Raise an error unless it is a fitted projected classifier with two weights."""
-    if not isinstance(estimator, ProjectedLeastSquaresClassifier):
-        raise TypeError(
-            "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier, "
-            f"but got a {type(estimator).__name__}. For a pipeline, pass its last step, and X "
-            "transformed by the steps before."
-        )
-    check_is_fitted(estimator)
-    assumed = estimator.certificate_.assumptions
-    if (
-        assumed.task != "binary"
-        or estimator.kernel != "linear"
-        or assumed.n_bounded
-        or assumed.class_prior
-        or estimator.n_features_in_ + bool(estimator.fit_intercept) != 2
-    ):
+    fits = isinstance(estimator, ProjectedLeastSquaresClassifier)
+    if fits:
+        check_is_fitted(estimator)
+        known = estimator.certificate_.assumptions
+        n_weights = estimator.n_features_in_ + bool(estimator.fit_intercept)
+        restricted = known.n_bounded or known.class_prior or estimator.kernel != "linear"
+        fits = known.task == "binary" and n_weights == 2 and not restricted
+    if not fits:
         raise ValueError(
-            "ConstraintSetDisplay shows linear classifiers of two classes in two dimensions: fit "
-            "one to two features with fit_intercept=False, or to one feature with "
-            "fit_intercept=True, without a kernel, label_bounds and class_prior."
+            "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier "
+            "(the last step of a pipeline) of two classes in two dimensions: fit one to two "
+            "features with fit_intercept=False, or to one feature with fit_intercept=True, without "
+            f"a kernel, label_bounds and class_prior. Got {estimator!r}."
         )
 
 
