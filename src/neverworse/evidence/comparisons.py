@@ -33,13 +33,11 @@ SAME = 1e-12
 class AuditResult:
     """A candidate against the baseline: the state of their audit.
 
-    In subclasses, `draw` returns a row by its position in the order of draws, and `count` counts
-    labels up to the first drawn row without one. `SequentialAudit` describes the other attributes.
+    In subclasses, `draw` returns a row by its position in the order of draws, `count` counts labels
+    up to the first drawn row without one, and there are `interval`, `step` and `expected_labels`,
+    which `SequentialAudit` describes.
     """
 
-    interval: tuple[float, float]
-    step: float
-    expected_labels: int
     draw: Callable[[int], int | None]
     _process: Any  # the evidence of the labels so far
 

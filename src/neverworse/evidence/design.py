@@ -180,7 +180,7 @@ def _pick(
         transform[varies] = scale[:, None] * basis[: len(scale)]
         shift = basis[len(scale) :].sum(axis=0) - sums.mean @ transform
         parts = rows.fold(_decreases, operator.add, transform, shift, moment, known=[free])
-        size = min(np.count_nonzero(free), max(POOL_ROWS, POOL_BYTES // (8 * len(shift))))
+        size = min(int(np.count_nonzero(free)), max(POOL_ROWS, POOL_BYTES // (8 * len(shift))))
         pool = np.sort(np.argpartition(-np.concatenate(parts), size - 1)[:size])
         u = (rows.take(pool) @ transform + shift) * np.sqrt(free[pool])[:, None]
         chosen, decreases = _best(u, moment, min(BATCH, n - len(picked)))

@@ -297,7 +297,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             for each in (model, models[0])
         )
         labels = np.where(rows.unlabeled, -1, rows.codes)
-        options = {"response": self.response_, "sample_weight": rows.weights}
+        options: dict[str, Any] = {"response": self.response_, "sample_weight": rows.weights}
         self.certificate_ = audit(f, g, None, labels, missing_label=-1, **options)
         copy_input_checks(models[0], self)
         self.classes_, self.baseline_, self.candidates_ = rows.classes, models[0], dict(candidates)

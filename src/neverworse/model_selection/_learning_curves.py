@@ -138,7 +138,7 @@ def learning_curve(
         kind, strata = StratifiedLabeledKFold, np.unique(known, return_inverse=True)[1]
     rng = check_random_state(random_state)
     n_folds = 5 if cv is None else cv if isinstance(cv, int) else None
-    splitter = None if n_folds else check_cv(cv)
+    splitter: Any = None if n_folds else check_cv(cv)
     splits: list[dict[str, Indices]] = []
     for _ in range(n_repeats):
         if n_folds:

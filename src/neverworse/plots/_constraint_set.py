@@ -161,15 +161,7 @@ class ConstraintSetDisplay(Display):
         )
         return display.plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> ConstraintSetDisplay:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Axes) -> None:
         colours = {"facecolor": SKY + "40", "edgecolor": BLUE}
         ax.fill(*self.constraint_set.T, **colours, linewidth=1.0, label="constraint set")
         points = [
@@ -184,15 +176,14 @@ class ConstraintSetDisplay(Display):
             if ellipse is not None:
                 ax.plot(*ellipse.T, "--", color=GREY, linewidth=1.0, label="equal distance")
             arrow = {"arrowstyle": "-|>", "color": "black", "shrinkA": 4, "shrinkB": 4}
-            ax.annotate("", self.projected, self.supervised, arrowprops=arrow)
+            ax.annotate("", tuple(self.projected), tuple(self.supervised), arrowprops=arrow)
         if self.oracle is not None:
             points.append(("oracle", self.oracle, "^", GREEN))
-        look = {"markersize": 8, "markeredgecolor": "white", "zorder": 3}
+        look: dict[str, Any] = {"markersize": 8, "markeredgecolor": "white", "zorder": 3}
         for name, point, marker, colour in points:
             ax.plot(*point, marker, color=colour, label=name, **look)
         ax.set(xlabel=self.weight_names[0], ylabel=self.weight_names[1])
         legend_above(ax)
-        return self
 
 
 def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | None:

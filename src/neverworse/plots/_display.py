@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -34,24 +35,28 @@ class Display:
 
     ax_: Axes
     figure_: Figure
+    _size: tuple[float, float] | None = None  # of a new figure, in inches
 
-    def _axes(self, ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
-        """Return where to draw; a new figure, of a size in inches, if nothing is given."""
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
         if ax is None:
             check_matplotlib_support(f"{type(self).__name__}.plot")
             from matplotlib import pyplot as plt
 
-            ax = plt.figure(layout="constrained", figsize=size).add_subplot()
+            ax = plt.figure(layout="constrained", figsize=self._size).add_subplot()
         self.ax_ = ax
         self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
-        return ax
+        self._draw(ax)
+        return self
 
-
-def ink() -> str:
-    """Return the colour of text in the style that is in use, light or dark."""
-    import matplotlib as mpl
-
-    return str(mpl.rcParams["text.color"])
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None: ...
 
 
 def legend_above(ax: Axes) -> None:
@@ -89,9 +94,10 @@ def names_of_features(estimator: Any, before: list[Any]) -> list[str]:
 class UnlabeledLearningCurveDisplay(Display):
     """Scores on held-out labeled rows, over the number of unlabeled (or labeled) training rows.
 
-    Shows whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels.
-    Create it with `from_estimator`; for a second curve, such as that of the supervised counterpart,
-    do so again with the same `random_state` and ``ax=display.ax_``.
+    The line is the mean score over the splits, with a band of one standard deviation. It shows
+    whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels. Create
+    it with `from_estimator`; for a second curve, such as that of the supervised counterpart, do so
+    again with the same `random_state` and ``ax=display.ax_``.
 
     Parameters
     ----------
@@ -179,15 +185,7 @@ class UnlabeledLearningCurveDisplay(Display):
         )
         return display.plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> UnlabeledLearningCurveDisplay:
-        """Draw the mean score over the splits, with a band of one standard deviation.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Axes) -> None:
         mean, spread = self.test_scores.mean(axis=1), self.test_scores.std(axis=1)
         (self.line_,) = ax.plot(self.sizes, mean, "o-", label=self.estimator_name)
         look = {"color": self.line_.get_color(), "alpha": 0.12, "linewidth": 0.0}
@@ -199,4 +197,3 @@ class UnlabeledLearningCurveDisplay(Display):
         ax.set_xlabel(f"{self.rows} training rows")
         ax.set_ylabel(f"{self.score_name or 'Score'} on held-out rows")
         legend_above(ax)
-        return self

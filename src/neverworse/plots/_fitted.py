@@ -13,7 +13,7 @@ from neverworse._palette import BLUE, GREY, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
 from neverworse._words import count, cropped, documented_like, number
 from neverworse.estimators import Audit
-from neverworse.plots._display import Display, ink, last_step, legend_above, names_of_features
+from neverworse.plots._display import Display, last_step, legend_above, names_of_features
 from neverworse.projection import Certificate
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class CertificateDisplay(Display):
     >>> display.verdict
     'Never worse than the supervised classifier, whatever the labels'
     """
+
+    _size = (6.4, 2.8)
 
     def __init__(self, certificate: Certificate | Audit) -> None:
         if not isinstance(certificate, (Certificate, Audit)):
@@ -119,15 +121,7 @@ class CertificateDisplay(Display):
             )
         return cls(step.certificate_).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> CertificateDisplay:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        """
-        ax = self._axes(ax, (6.4, 2.8))
+    def _draw(self, ax: Axes) -> None:
         self._draw_sides(ax)
         width = self.worst_case - self.best_case
         if self._is_same:
@@ -148,7 +142,6 @@ class CertificateDisplay(Display):
             ax.annotate(text, (x, -BAR / 2), (shift, -5), ha=side, zorder=4, **TEXT)
         ax.set_xlabel(self._axis_name)
         ax.set_title(self.verdict, fontsize="medium")
-        return self
 
     def _draw_sides(self, ax: Axes) -> None:
         """Draw the line at zero and name its sides, leaving room for the names."""
@@ -156,7 +149,7 @@ class CertificateDisplay(Display):
         size = (high - low) or 1.0
         left, right = min(low - 0.15 * size, -0.35 * size), max(high + 0.15 * size, 0.35 * size)
         ax.set(xlim=(left, right), ylim=(-1.0, 1.0), yticks=[])
-        ax.axvline(0.0, color=ink(), linewidth=1.2, zorder=3)
+        ax.axvline(0.0, color=GREY, linewidth=1.2, zorder=3)
         ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)
         ax.axvspan(0.0, right, color=ORANGE, alpha=0.08, linewidth=0.0)
         for text, shift, side in (("← better", -6, "right"), ("worse →", 6, "left")):
@@ -186,6 +179,8 @@ class CoefficientShiftDisplay(Display):
     feature_names : sequence of str
     class_name : str, optional
         The class whose score they make up.
+    max_features : int or None, default=20
+        Number of features to show, those that moved most; None for all.
 
     Attributes
     ----------
@@ -211,6 +206,7 @@ class CoefficientShiftDisplay(Display):
     feature_names: Sequence[str]
     _: KW_ONLY
     class_name: str | None = None
+    max_features: int | None = 20
 
     @classmethod
     def from_estimator(
@@ -257,28 +253,25 @@ class CoefficientShiftDisplay(Display):
             row = scored.index(target_class)
         names, name = names_of_features(step, before), str(scored[row]) if scored else None
         display = cls(supervised[row], projected[row], names, class_name=name)
-        return display.plot(ax, max_features=max_features)
+        display.max_features = max_features
+        return display.plot(ax)
 
-    def plot(
-        self, ax: Axes | None = None, *, max_features: int | None = 20
-    ) -> CoefficientShiftDisplay:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        max_features : int or None, default=20
-            Number of features to show, those that moved most; None for all.
-        """
-        if max_features is not None and max_features < 1:
-            raise ValueError(f"max_features={max_features} must be at least 1, or None for all.")
+    @property
+    def _order(self) -> Any:
+        if self.max_features is not None and self.max_features < 1:
+            raise ValueError(f"max_features={self.max_features} must be positive, or None for all.")
         moved = np.abs(self.projected - self.supervised)
-        order = np.argsort(-moved, kind="stable")[:max_features]
-        ax = self._axes(ax, (6.4, 1.4 + 0.28 * len(order)))
+        return np.argsort(-moved, kind="stable")[: self.max_features]
+
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return 6.4, 1.4 + 0.28 * len(self._order)
+
+    def _draw(self, ax: Axes) -> None:
+        order = self._order
         places = np.arange(len(order))
         before, after = self.supervised[order], self.projected[order]
-        ax.axvline(0.0, color=ink(), linewidth=0.8)
+        ax.axvline(0.0, color=GREY, linewidth=0.8)
         ax.hlines(places, before, after, color=LIGHT_GREY, linewidth=2.5)
         # The first is larger, to be seen where the second covers it.
         ax.plot(before, places, "s", color=ORANGE, markersize=7.5, label="supervised", zorder=3)
@@ -293,4 +286,3 @@ class CoefficientShiftDisplay(Display):
         legend_above(ax)
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        return self
