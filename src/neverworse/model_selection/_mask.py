@@ -100,12 +100,6 @@ def mask_labels(
     masked : array of shape (n_rows,) or pandas.Series
         A copy of y: a Series with the same index and name if y is one, or else an array.
 
-    Notes
-    -----
-    With stratification the numbers of rows to keep are those nearest to the exact shares: of all
-    whole numbers that are at least one and add up to `n_labeled`, they have the smallest sum of
-    squared differences. Ties are broken at random.
-
     Examples
     --------
     >>> import numpy as np

@@ -112,8 +112,7 @@ class _RepeatedSplitter(LabeledSplitter):
 class LabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows; every training fold has all unlabeled rows.
 
-    The labeled rows are split as by `sklearn.model_selection.KFold`. Each of them is in exactly one
-    test fold. Unlabeled rows, which no score can be computed on, are in every training fold.
+    The labeled rows are split as by `sklearn.model_selection.KFold`.
 
     Parameters
     ----------
@@ -125,11 +124,6 @@ class LabeledKFold(_KFoldSplitter):
         Seed of the shuffle. An int gives the same folds in every call of `split`.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
-
-    Notes
-    -----
-    If y has classes, every training fold must have labeled rows of at least two of them; otherwise
-    `split` raises. Where y is continuous, as in a regression, there is no such condition.
 
     Examples
     --------
@@ -149,8 +143,7 @@ class LabeledKFold(_KFoldSplitter):
 class StratifiedLabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows with the same share of each class, as far as possible.
 
-    The labeled rows are split as by `sklearn.model_selection.StratifiedKFold`. Every training fold
-    has all unlabeled rows.
+    The labeled rows are split as by `sklearn.model_selection.StratifiedKFold`.
 
     Parameters
     ----------
@@ -177,17 +170,12 @@ class StratifiedLabeledKFold(_KFoldSplitter):
 class RepeatedLabeledKFold(_RepeatedSplitter):
     """`LabeledKFold` several times, shuffled differently each time.
 
-    With few labels, the score depends much on which rows happen to be in the same fold. Repeats
-    average over that.
-
     Parameters
     ----------
     {n_splits}
     n_repeats : int, default=10
         Number of times that the labeled rows are split into folds.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffles. An int gives the same folds in every call of `split`.
-    {missing_label}
+    {random_state, missing_label}
 
     Examples
     --------
@@ -224,21 +212,14 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
 class GroupLabeledKFold(LabeledSplitter):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
-    The labeled rows are split as by `sklearn.model_selection.GroupKFold`. No group has labeled rows
-    both in the training and in the test fold. Unlabeled rows train in every fold, also those
-    of groups that are tested, whose features are thus known: the transductive use. To measure how
-    well a classifier does on groups of which it has seen nothing, leave out these rows yourself.
+    The labeled rows are split as by `sklearn.model_selection.GroupKFold`. Unlabeled rows train in
+    every fold, also those of groups that are tested; their own groups may be missing.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of groups with labeled rows.
     {missing_label}
-
-    Notes
-    -----
-    The groups of unlabeled rows are not looked at and may be missing. With metadata routing
-    enabled, groups are requested, as by `sklearn.model_selection.GroupKFold`.
 
     Examples
     --------
@@ -264,9 +245,7 @@ class GroupLabeledKFold(LabeledSplitter):
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
     """`GroupLabeledKFold` with about the same share of each class in all folds.
 
-    The labeled rows are split as by `sklearn.model_selection.StratifiedGroupKFold`, which balances
-    the classes as far as the groups allow. Unlabeled rows train in every fold, also those of groups
-    that are tested; see `GroupLabeledKFold`.
+    The labeled rows are split as by `sklearn.model_selection.StratifiedGroupKFold`.
 
     Parameters
     ----------

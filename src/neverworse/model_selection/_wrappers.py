@@ -32,20 +32,14 @@ from neverworse.model_selection._mask import labeled_rows
 def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     """Make a scorer that leaves out the rows without a label.
 
-    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. The
-    scorer is needed on training folds (``return_train_score=True``), with a splitter that puts
-    unlabeled rows in test folds, or on a whole data set. Test folds of the splitters of this module
-    have labeled rows only.
+    A marker such as -1 is never predicted, so that every unlabeled row would count as an error.
 
     Parameters
     ----------
     scoring : str, callable, None, list, tuple or dict
-        What to compute on the labeled rows:
-
-        - the name of a scorer of scikit-learn, such as "accuracy";
-        - a callable ``scorer(estimator, X, y)``, such as `sklearn.metrics.make_scorer` returns;
-        - None: the estimator's own ``score``;
-        - a list or tuple of names, or a dict of any of these.
+        What to compute on the labeled rows: the name of a scorer of scikit-learn; a callable
+        ``scorer(estimator, X, y)``, such as `sklearn.metrics.make_scorer` returns; None for the
+        estimator's own ``score``; a list or tuple of names, or a dict of any of these.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`. Name it if there
         may be test folds with labels of one class only: -1 beside one other value is ambiguous.
@@ -55,12 +49,7 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     scorer : callable, or dict of str to callable
         For ``scoring=`` in `sklearn.model_selection.cross_validate`, `GridSearchCV` and the like.
         Keyword arguments with one entry for each row, such as ``sample_weight``, lose the entries
-        of unlabeled rows as well. The labels are passed on in a type of their own, for example as
-        integers where None made them objects.
-
-    Notes
-    -----
-    Metadata are requested as by the given scorer. A function, or None, requests nothing.
+        of unlabeled rows as well. Metadata are requested as by the given scorer.
 
     Examples
     --------
@@ -131,17 +120,15 @@ class WithUnlabeledRows(DelegatingClassifier):
     """A semi-supervised classifier that brings its unlabeled rows along.
 
     `fit` takes labeled rows only, so that tools of scikit-learn work that make a class of every
-    value in y, or that score all rows: `CalibratedClassifierCV`, `TunedThresholdClassifierCV`,
-    `StackingClassifier`, `VotingClassifier`, and plain cross-validation. Every fit, in every fold,
-    has all unlabeled rows.
+    value in y, or that score all rows, such as `CalibratedClassifierCV` and
+    `TunedThresholdClassifierCV`. Every fit, in every fold, has all unlabeled rows.
 
     Parameters
     ----------
     estimator : classifier
         One of neverworse, or a pipeline or a search that ends in one.
     X_unlabeled : array-like, sparse matrix or data frame of shape (n_unlabeled, n_features)
-        The unlabeled rows, with the same columns as X in `fit`. Copies of the classifier share
-        them.
+        The unlabeled rows, with the same columns as X in `fit`.
 
     Attributes
     ----------
