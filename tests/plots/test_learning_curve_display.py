@@ -43,7 +43,7 @@ QUICK = {"n_repeats": 1, "cv": 3, "random_state": 0}
 def test_line_is_the_mean_of_the_curve(rows, kind):
     display = UnlabeledLearningCurveDisplay.from_estimator(CLASSIFIER, *rows, rows=kind, **QUICK)
     curve = learning_curve(CLASSIFIER, *rows, rows=kind, **QUICK)
-    assert (display.test_scores == curve.test_scores).all()
+    assert (display.curve.test_scores == curve.test_scores).all()
     line = display.line_
     assert line.get_xdata().tolist() == curve.sizes.tolist()
     assert line.get_ydata() == pytest.approx(curve.test_scores.mean(axis=1))
@@ -63,7 +63,7 @@ def test_two_estimators_in_one_picture(rows):
     second = make(LeastSquaresClassifier(), *rows, **QUICK, ax=first.ax_)
     assert second.ax_ is first.ax_
     # Without unlabeled rows the supervised classifier has the same score whatever their number.
-    assert (second.test_scores == second.test_scores[0]).all()
+    assert (second.curve.test_scores == second.curve.test_scores[0]).all()
     names = [text.get_text() for text in first.ax_.get_legend().get_texts()]
     assert names == ["ProjectedLeastSquaresClassifier", "LeastSquaresClassifier"]
     assert first.line_.get_color() != second.line_.get_color()
@@ -96,7 +96,7 @@ def test_wrong_input_is_explained(rows):
 
 
 def test_missing_matplotlib_is_explained(rows, monkeypatch):
-    display = UnlabeledLearningCurveDisplay(sizes=np.array([1]), test_scores=np.ones((1, 2)))
+    display = UnlabeledLearningCurveDisplay(curve=None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         display.plot()

@@ -57,16 +57,11 @@ class Evidence:
     differences : array of shape (n_labeled, n_candidates)
         Out-of-fold loss of each candidate minus that of the baseline, for each labeled row.
     weights : array of shape (n_labeled,) or None
-        Weights of the labeled rows.
-    level : float
-    combine : {"best", "joint"}
-    control_variate : bool
-    loss : str
-        "Brier score" or "squared loss of the scores".
+    level, combine, control_variate
+        As in `SafeStackingClassifier`.
+    loss : {"Brier score", "squared loss of the scores"}
     n_labeled, n_unlabeled : int
-        Without unlabeled rows, the statement is about new rows from the same distribution.
     assumptions : tuple of str
-        Assumptions of the statement.
 
     Examples
     --------

@@ -114,7 +114,6 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     coef_, intercept_ : arrays
         Only if scores were moved (or nothing was) and all classifiers are linear.
     n_features_in_ : int
-        Only if the baseline has it.
     {feature_names_in_}
 
     See Also

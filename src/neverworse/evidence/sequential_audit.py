@@ -36,8 +36,9 @@ class SequentialAudit:
 
     The audit draws the rows to label at random. After any number of answers, `verdict_` and
     `interval_` hold with probability `level`: you may look after every label, and stop at any time.
-    Nothing is assumed about the classifiers or the labels that they were fitted to; the statement
-    is about the given unlabeled rows.
+    Nothing is assumed about the classifiers; the statement is about the given unlabeled rows. A
+    refitted model has to be audited again. For the statements of several rounds to hold
+    simultaneously, use ``level = 1 - delta / 2**i`` in the i-th.
 
     Parameters
     ----------
@@ -82,11 +83,6 @@ class SequentialAudit:
     --------
     SafeStackingClassifier : Uses the labels at hand.
     suggest_labels : Rows to label for training.
-
-    Notes
-    -----
-    A refitted model has to be audited again. For the statements of several rounds to hold
-    simultaneously, use ``level = 1 - delta / 2**i`` in the i-th.
 
     Examples
     --------
@@ -156,16 +152,9 @@ class SequentialAudit:
         self._count()
 
     def next(self, n: int = 1) -> Indices:
-        """Return rows to label, first those that were requested before and have no label yet.
+        """Return n rows to label, as positions in `X_unlabeled`; fewer if no more labels matter.
 
-        Parameters
-        ----------
-        n : int, default=1
-
-        Returns
-        -------
-        rows : array of int
-            Positions in `X_unlabeled`. Fewer than `n` if no more labels matter.
+        The first are those that were requested before and have no label yet.
         """
         if n < 1 or n != int(n):
             raise ValueError(f"n={n!r} must be an integer, at least 1.")
@@ -183,17 +172,10 @@ class SequentialAudit:
         return np.array(open_rows, dtype=np.intp)
 
     def record(self, rows: Any, labels: Any) -> None:
-        """Record labels of rows that `next` returned.
+        """Record labels of rows that `next` returned: a row and its class, or arrays of them.
 
         Labels count in the order of the draws: a label takes effect once all rows drawn before it
         have one. Recording the same label again changes nothing.
-
-        Parameters
-        ----------
-        rows : int or array-like of int
-            Positions in `X_unlabeled`, as `next` returned them.
-        labels : label or array-like
-            Their classes.
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
         if rows.shape != labels.shape or rows.ndim != 1:
@@ -226,12 +208,7 @@ class SequentialAudit:
             comparison.count(self._labels)
 
     def withdraw(self, rows: Any) -> None:
-        """Withdraw mistaken labels; the rows will be requested again.
-
-        Parameters
-        ----------
-        rows : int or array-like of int
-        """
+        """Withdraw mistaken labels of a row or of several, which will be requested again."""
         withdrawn = np.atleast_1d(np.asarray(rows)).tolist()
         for row in withdrawn:
             if row not in self._labels:
@@ -305,12 +282,7 @@ class SequentialAudit:
         return digest(self._X)
 
     def state(self) -> dict[str, Any]:
-        """Return the state without models and rows, as a dict that JSON can store.
-
-        Returns
-        -------
-        state : dict
-        """
+        """Return the state without models and rows, as a dict that JSON can store."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -325,30 +297,13 @@ class SequentialAudit:
         }
 
     def save(self, path: Any) -> None:
-        """Write the state of the audit to a JSON file.
-
-        Parameters
-        ----------
-        path : str or path
-            Written atomically: a crash leaves the old file or the new one.
-        """
+        """Write the state to a JSON file, atomically: a crash leaves the old one or the new."""
         text = json.dumps(self.state(), indent=1) + "\n"
         write_whole(Path(path), lambda file: file.write(text.encode()))
 
     @classmethod
     def load(cls, path: Any, baseline: Any, candidate: Any, X_unlabeled: Any) -> Self:
-        """Continue a saved audit.
-
-        Parameters
-        ----------
-        path : str or path
-        baseline, candidate, X_unlabeled
-            As before: the same fitted classifiers and the same rows, in the same order.
-
-        Returns
-        -------
-        audit : SequentialAudit
-        """
+        """Continue a saved audit, with the same fitted classifiers and the same rows."""
         state = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise ValueError(f"{path} is not a saved audit.")

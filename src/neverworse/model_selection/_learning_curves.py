@@ -197,17 +197,16 @@ def _sizes(rows: Rows, sizes: Any, smallest: int, largest: int) -> Indices:
             "fold has labeled rows of all classes."
         )
     given = 0.5 ** np.arange(N_DEFAULT[rows]) if sizes is None else np.asarray(sizes)
-    are_shares, are_numbers = given.dtype.kind == "f", given.dtype.kind in "iu"
-    low, high = (smallest, largest) if are_numbers else (np.nextafter(0.0, 1.0), 1.0)
-    is_list = given.ndim == 1 and given.size > 0 and (are_shares or are_numbers)
-    if not is_list or given.min() < low or given.max() > high:
+    valid = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf"
+    if valid and given.dtype.kind == "f":
+        valid = bool(given.min() > 0.0)
+        given = np.maximum(max(1, smallest), np.round(given * largest))
+    if not valid or given.min() < smallest or given.max() > largest:
         raise ValueError(
             f"sizes={sizes!r} must be a list of integers from {smallest} to {largest}, numbers of "
             f"{rows} rows in the smallest training fold (with a labeled one of each class), or of "
             "floats above 0 and at most 1, shares of these."
         )
-    if are_shares:
-        given = np.maximum(max(1, smallest), np.round(given * largest))
     return np.unique(given).astype(np.intp)
 
 

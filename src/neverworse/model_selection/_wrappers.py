@@ -21,7 +21,6 @@ from neverworse.estimators import (
     DelegatingClassifier,
     LeastSquaresClassifier,
     explains_conversion,
-    find_unlabeled,
     label_array,
     split_labels,
     with_null_markers,
@@ -190,12 +189,12 @@ class WithUnlabeledRows(DelegatingClassifier):
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             labels = label_array(y)
             check_consistent_length(X, labels)
-            if n_null := int(find_unlabeled(labels, None).sum()):
+            _, _, unlabeled = split_labels(labels, None)
+            if unlabeled.any():
                 raise ValueError(
-                    f"y has {n_null} null values (NaN, None or pd.NA). Every row in fit needs a "
-                    "label: put the others into X_unlabeled."
+                    f"y has {unlabeled.sum()} null values (NaN, None or pd.NA). Every row in fit "
+                    "needs a label: put the others into X_unlabeled."
                 )
-            split_labels(labels, None)  # checks the classes
             n_unlabeled = _num_samples(self.X_unlabeled)
             target = np.array([*labels.tolist(), *[None] * n_unlabeled], dtype=object)
             passed = {}

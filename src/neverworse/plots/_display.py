@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._plotting import _validate_score_name
 
-from neverworse._typing import Indices, Matrix
 from neverworse._words import documented_like
 from neverworse.model_selection import learning_curve
 
@@ -90,7 +89,7 @@ def names_of_features(estimator: Any, before: list[Any]) -> list[str]:
 
 
 @documented_like(Display)
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class UnlabeledLearningCurveDisplay(Display):
     """Scores on held-out labeled rows, over the number of unlabeled (or labeled) training rows.
 
@@ -101,16 +100,10 @@ class UnlabeledLearningCurveDisplay(Display):
 
     Parameters
     ----------
-    sizes : array of shape (n_sizes,)
-        Numbers of unlabeled (or labeled) training rows.
-    test_scores : array of shape (n_sizes, n_splits)
-        Scores on held-out rows.
-    score_name : str, optional
-        Name of the score, for the axis.
-    rows : {"unlabeled", "labeled"}, default="unlabeled"
-        Which training rows vary in number.
-    estimator_name : str
-        Name for the legend.
+    curve : LearningCurve
+        What `learning_curve` returned; its scores are negated if they are to be.
+    estimator_name, score_name : str
+        Names for the legend and for the axis.
 
     Attributes
     ----------
@@ -134,15 +127,13 @@ class UnlabeledLearningCurveDisplay(Display):
     >>> display = UnlabeledLearningCurveDisplay.from_estimator(
     ...     ProjectedLeastSquaresClassifier(), X, y, scoring="neg_brier_score", negate_score=True
     ... )
-    >>> display.sizes
+    >>> display.curve.sizes
     array([ 28,  56, 112, 225, 450, 900])
     """
 
-    sizes: Indices
-    test_scores: Matrix
-    score_name: str | None = None
-    rows: Literal["unlabeled", "labeled"] = "unlabeled"
+    curve: Any
     estimator_name: str = "estimator"
+    score_name: str = "Score"
 
     @classmethod
     def from_estimator(
@@ -176,24 +167,22 @@ class UnlabeledLearningCurveDisplay(Display):
         curve = learning_curve(estimator, X, y, scoring=scoring, **options)
         if isinstance(curve.test_scores, dict):
             raise ValueError(f"scoring={scoring!r} must be one score, not several.")
-        display = cls(
-            sizes=curve.sizes,
-            test_scores=-curve.test_scores if negate_score else curve.test_scores,
-            score_name=_validate_score_name(None, scoring, negate_score),
-            rows=curve.rows,
-            estimator_name=type(last_step(estimator)[0]).__name__,
-        )
-        return display.plot(ax)
+        if negate_score:
+            curve = replace(curve, test_scores=-curve.test_scores)
+        name = type(last_step(estimator)[0]).__name__
+        score_name = _validate_score_name(None, scoring, negate_score) or "Score"
+        return cls(curve, name, score_name).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        mean, spread = self.test_scores.mean(axis=1), self.test_scores.std(axis=1)
-        (self.line_,) = ax.plot(self.sizes, mean, "o-", label=self.estimator_name)
+        sizes, scores = self.curve.sizes, self.curve.test_scores
+        mean, spread = scores.mean(axis=1), scores.std(axis=1)
+        (self.line_,) = ax.plot(sizes, mean, "o-", label=self.estimator_name)
         look = {"color": self.line_.get_color(), "alpha": 0.12, "linewidth": 0.0}
-        ax.fill_between(self.sizes, mean - spread, mean + spread, **look)
-        if self.sizes[0] > 0 and self.sizes[-1] > LOGARITHMIC * self.sizes[0]:
+        ax.fill_between(sizes, mean - spread, mean + spread, **look)
+        if sizes[0] > 0 and sizes[-1] > LOGARITHMIC * sizes[0]:
             ax.set_xscale("log")
-            ax.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes])
+            ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
             ax.set_xticks([], minor=True)
-        ax.set_xlabel(f"{self.rows} training rows")
-        ax.set_ylabel(f"{self.score_name or 'Score'} on held-out rows")
+        ax.set_xlabel(f"{self.curve.rows} training rows")
+        ax.set_ylabel(f"{self.score_name} on held-out rows")
         legend_above(ax)
