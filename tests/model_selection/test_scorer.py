@@ -370,7 +370,7 @@ def test_pickle_and_clone(scoring):
     scorer = labeled_scorer(scoring, -1)
     for copied in (pickle.loads(pickle.dumps(scorer)), clone(scorer, safe=False)):
         assert copied is not scorer
-        assert repr(copied) == repr(scorer) == f"labeled_scorer({scoring!r}, missing_label=-1)"
+        assert repr(copied) == repr(scorer)
         assert copied(CLF, X, CODES) == scorer(CLF, X, CODES)
 
 

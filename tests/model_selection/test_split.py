@@ -287,7 +287,7 @@ def test_copies_split_the_same(cv):
         ),
         (
             GroupLabeledKFold(missing_label=None),
-            "GroupLabeledKFold(n_splits=5, missing_label=None)",
+            "GroupLabeledKFold(n_splits=5, shuffle=False, random_state=None, missing_label=None)",
         ),
     ],
 )

@@ -154,7 +154,7 @@ def test_wrong_input_is_explained():
     fitted = LeastSquaresClassifier().fit(X, y)
     with pytest.raises(TypeError, match=r"a LeastSquaresClassifier does not have.*audit"):
         CertificateDisplay.from_estimator(fitted)
-    with pytest.raises(TypeError, match="got a LogisticRegression"):
+    with pytest.raises(TypeError, match=r"LogisticRegression\(\) is no Certificate"):
         CertificateDisplay(LogisticRegression())
 
 

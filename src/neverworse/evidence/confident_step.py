@@ -43,8 +43,6 @@ class Evidence:
     estimates : array of shape (n_candidates,)
         Estimates of b, the mean of t·(y - g) for the difference t = candidate - baseline. A step a
         changes the loss by a²G - 2ab per row, so that a positive b means that some step improves.
-    covariance : array of shape (n_candidates, n_candidates)
-        Covariance of the estimates.
     lower_bounds : array of shape (n_candidates,)
         Simultaneous lower confidence bounds of b.
     gram : array of shape (n_candidates, n_candidates)
@@ -115,11 +113,6 @@ class Evidence:
     @cached_property
     def estimates(self) -> Vector:
         return self._s @ self._values / self.n_labeled
-
-    @cached_property
-    def covariance(self) -> Matrix:
-        products = self._deviations.T @ self._deviations
-        return self._variance(products, products)
 
     @cached_property
     def lower_bounds(self) -> Vector:

@@ -26,7 +26,7 @@ from neverworse.estimators import (
     lazy_rows,
 )
 from neverworse.projection import LARGEST_GRAM, moments
-from neverworse.rows import DenseRows, Rows, as_rows, map_in_threads, single_threaded_blas
+from neverworse.rows import Rows, as_rows, map_in_threads, single_threaded_blas
 
 # Each batch of rows is picked from a pool: the rows with the largest decrease before it.
 POOL_BYTES, POOL_ROWS = 2**22, 64  # the size of their coordinates, but at least this many rows
@@ -127,8 +127,6 @@ def suggest_labels(
     n_usable = np.count_nonzero(each[unlabeled])
     if not n_usable:
         raise ValueError("y has no unlabeled row (of positive weight) that could be suggested.")
-    if rows.n_columns > rows.n_rows and rows.n_rows <= LARGEST_GRAM:
-        rows = _in_row_space(rows)
     if rows.n_columns > LARGEST_GRAM:
         raise ValueError(
             f"X has {rows.n_columns:,} columns, but suggest_labels needs a Gram matrix of the "
@@ -229,10 +227,3 @@ def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
         influence += factor * p * (factor * (direction @ image) * p - 2.0 * q)
         inverse -= factor * np.outer(direction, direction)
     return chosen, gains
-
-
-def _in_row_space(rows: Rows) -> Rows:
-    """Return rows with the same inner products, and at most as many columns as rows."""
-    values, vectors = linalg.eigh(rows.kernel(np.zeros(rows.n_columns)))
-    kept = values > np.finfo(float).eps * len(values) * max(float(values[-1]), 0.0)
-    return DenseRows(np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept])))

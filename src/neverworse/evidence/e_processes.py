@@ -145,5 +145,4 @@ def _log_coin(mean: Vector, x: float) -> Vector:
 
 
 def _log_mean_exp(values: Vector) -> float:
-    largest = values.max(initial=-np.inf)
-    return -np.inf if largest == -np.inf else largest + np.log(np.mean(np.exp(values - largest)))
+    return special.logsumexp(values) - np.log(len(values)) if len(values) else -np.inf

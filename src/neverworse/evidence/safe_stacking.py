@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -68,10 +69,10 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     baseline : classifier or None, default=None
         The classifier to improve. None: ``LeastSquaresClassifierCV()``.
     candidates : list of (str, classifier) or None, default=None
-        Names and classifiers. Semi-supervised ones (of neverworse and `sklearn.semi_supervised`,
-        and pipelines and searches of them) are fitted to all rows, all others to the labeled rows
-        only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
-        self-training of logistic regression, and least squares with a kernel.
+        Semi-supervised ones (of neverworse and `sklearn.semi_supervised`, and pipelines and
+        searches of them) are fitted to all rows, all others to the labeled rows only. None: ICLS,
+        self-learning, logistic regression, a random forest, scikit-learn's self-training of
+        logistic regression, and least squares with a kernel.
     level : float, default=0.95
         Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
@@ -82,8 +83,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         "best": a step towards the single candidate with the largest proved improvement.
     control_variate : bool, default=False
         Whether to use the candidates' scores on unlabeled rows as control variates
-        (prediction-powered inference). That narrows the confidence bounds if these scores predict
-        the labels well.
+        (prediction-powered inference), which narrows the bounds if these predict the labels well.
     response : {"auto", "predict_proba"}, default="auto"
         What is moved. "predict_proba": probabilities; the loss is the Brier score. "auto": if all
         classifiers are linear ones of neverworse, their scores on targets coded 0 and 1, so that
@@ -120,11 +120,6 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     --------
     SequentialAudit : Proves more with a few new labels, and assumes less.
     audit : What is certain.
-
-    Notes
-    -----
-    `sample_weight` weighs the rows in the loss, and is passed on to the classifiers that take it.
-    Without unlabeled rows, the statement is about new rows from the same distribution.
 
     Examples
     --------
@@ -198,12 +193,14 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or anything else the classifiers accept
-            Labeled and unlabeled rows, in any order.
+            Labeled and unlabeled rows, in any order. Without unlabeled rows, the statement is about
+            new rows from the same distribution.
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one. At least ten rows
             need a label.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative. Rows of weight zero are ignored.
+            Non-negative weights of the rows in the loss, passed on to the classifiers that take
+            them. Rows of weight zero are ignored.
 
         Returns
         -------
@@ -356,12 +353,10 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        parts = [LeastSquaresClassifierCV() if self.baseline is None else self.baseline]
-        try:
-            parts += [estimator for _, estimator in self.candidates or []]
+        with suppress(AttributeError, TypeError, ValueError):  # `fit` explains what is wrong
+            parts = [estimator for _, estimator in self.candidates or []]
+            parts.append(LeastSquaresClassifierCV() if self.baseline is None else self.baseline)
             theirs = [get_tags(part).input_tags for part in parts]
-        except (AttributeError, TypeError, ValueError):  # `fit` explains what is wrong
-            return tags
-        tags.input_tags.sparse = all(their.sparse for their in theirs)
-        tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)
+            tags.input_tags.sparse = all(their.sparse for their in theirs)
+            tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)
         return tags

@@ -85,8 +85,7 @@ def mask_labels(
         Share of the labeled rows that keep their label, rounded to whole rows.
     stratify : None, True or array-like of shape (n_rows,), default=None
         Whether to keep the share of each class (True) or of each value in an array, as nearly
-        as whole rows allow. Each class or value keeps at least one row. None draws rows
-        without regard to their labels.
+        as whole rows allow, with at least one row of each.
     random_state : int, RandomState or None, default=None
         Seed. An int hides the same labels in every call.
     missing_label : "auto" or scalar, default="auto"

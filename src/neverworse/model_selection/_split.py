@@ -117,9 +117,10 @@ class LabeledKFold(_KFoldSplitter):
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows.
+        Number of folds, at least 2 and at most the number of labeled rows (with groups: of groups
+        that have some; stratified: of those of the largest class).
     shuffle : bool, default=False
-        Whether to shuffle the labeled rows before they are split.
+        Whether to shuffle the labeled rows, or the groups, before they are split.
     random_state : int, RandomState or None, default=None
         Seed of the shuffle. An int gives the same folds in every call of `split`.
     missing_label : "auto" or scalar, default="auto"
@@ -147,9 +148,7 @@ class StratifiedLabeledKFold(_KFoldSplitter):
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows of the largest class.
-    {shuffle, random_state, missing_label}
+    {n_splits, shuffle, random_state, missing_label}
 
     Examples
     --------
@@ -208,8 +207,7 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
 
 
 @documented_like(LabeledKFold)
-@dataclass(eq=False)
-class GroupLabeledKFold(LabeledSplitter):
+class GroupLabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
     The labeled rows are split as by `sklearn.model_selection.GroupKFold`. Unlabeled rows train in
@@ -217,9 +215,7 @@ class GroupLabeledKFold(LabeledSplitter):
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of groups with labeled rows.
-    {missing_label}
+    {n_splits, shuffle, random_state, missing_label}
 
     Examples
     --------
@@ -237,9 +233,6 @@ class GroupLabeledKFold(LabeledSplitter):
 
     _splitter = GroupKFold
 
-    _: KW_ONLY
-    missing_label: Any = "auto"
-
 
 @documented_like(LabeledKFold)
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
@@ -249,9 +242,7 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of groups with labeled rows.
-    {shuffle, random_state, missing_label}
+    {n_splits, shuffle, random_state, missing_label}
 
     Examples
     --------

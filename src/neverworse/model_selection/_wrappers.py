@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Self
 
@@ -73,15 +73,16 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     return _LabeledScorer(scoring, missing_label)
 
 
+@dataclass(eq=False)
 class _LabeledScorer:
     """What `labeled_scorer` returns for one scorer."""
 
-    def __init__(self, scoring: Any, missing_label: Any) -> None:
-        self.scoring = scoring
-        self.missing_label = missing_label
-        self._scorer: Callable[..., Any] = (
-            _own_score if scoring is None else check_scoring(scoring=scoring)
-        )
+    scoring: Any
+    missing_label: Any
+
+    def __post_init__(self) -> None:
+        own = self.scoring is None
+        self._scorer: Any = _own_score if own else check_scoring(scoring=self.scoring)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
         """Score a fitted estimator on the labeled rows, with their entries of the metadata."""
@@ -104,9 +105,6 @@ class _LabeledScorer:
         if hasattr(self._scorer, "_accept_sample_weight"):
             return bool(self._scorer._accept_sample_weight())
         return "sample_weight" in signature(self._scorer).parameters
-
-    def __repr__(self) -> str:
-        return f"labeled_scorer({self.scoring!r}, missing_label={self.missing_label!r})"
 
 
 def _own_score(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None) -> Any:

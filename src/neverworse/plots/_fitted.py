@@ -41,8 +41,6 @@ class CertificateDisplay(Display):
 
     Attributes
     ----------
-    best_case, worst_case : float
-        Ends of the bar.
     verdict : str
         The meaning of the bar in a few words, used as the title.
     {ax_, figure_}
@@ -66,11 +64,8 @@ class CertificateDisplay(Display):
 
     def __init__(self, certificate: Certificate | Audit) -> None:
         if not isinstance(certificate, (Certificate, Audit)):
-            raise TypeError(
-                f"Expected a Certificate or an Audit, but got a {type(certificate).__name__}."
-            )
+            raise TypeError(f"{certificate!r} is no Certificate or Audit.")
         self.certificate = certificate
-        self.best_case, self.worst_case = certificate.best_case, certificate.worst_case
         rows = count(certificate.n_labeled + certificate.n_unlabeled, "row")
         if isinstance(certificate, Audit):
             self._is_same, baseline = certificate._is_same, "the baseline"
@@ -92,7 +87,7 @@ class CertificateDisplay(Display):
         within = " within what is assumed" if certificate.assumptions.conditions() else ""
         if self._is_same:
             self.verdict = f"The same as {baseline}"
-        elif certificate.holds or self.best_case >= 0.0:
+        elif certificate.holds or certificate.best_case >= 0.0:
             never = "Never worse" if certificate.holds else "Never better"
             self.verdict = f"{never} than {baseline}, whatever the {labels}{within}"
         else:
@@ -122,20 +117,21 @@ class CertificateDisplay(Display):
         return cls(step.certificate_).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        self._draw_sides(ax)
-        width = self.worst_case - self.best_case
+        best, worst = self.certificate.best_case, self.certificate.worst_case
+        self._draw_sides(ax, min(best, 0.0), max(worst, 0.0))
+        width = worst - best
         if self._is_same:
-            ax.plot([self.best_case + width / 2], [0], "o", color=GREY, markersize=10)
-            ends = [(self.best_case + width / 2, "no difference", "center")]
+            ax.plot([best + width / 2], [0], "o", color=GREY, markersize=10)
+            ends = [(best + width / 2, "no difference", "center")]
         else:
             colour = BLUE if self.certificate.holds else ORANGE
-            ax.barh(0, width, left=self.best_case, height=BAR, color=colour, edgecolor=colour)
+            ax.barh(0, width, left=best, height=BAR, color=colour, edgecolor=colour)
             # The texts beside a short bar grow away from each other, so that they do not overlap.
             is_long = width > 0.5 * np.ptp(ax.get_xlim())
             first, last = ("left", "right") if is_long else ("right", "left")
             ends = [
-                (self.best_case, f"at best\n{_change(self.best_case)}", first),
-                (self.worst_case, f"at worst\n{_change(self.worst_case)}", last),
+                (best, f"at best\n{_change(best)}", first),
+                (worst, f"at worst\n{_change(worst)}", last),
             ]
         for x, text, side in ends:
             shift = {"left": 3, "center": 0, "right": -3}[side]
@@ -143,9 +139,8 @@ class CertificateDisplay(Display):
         ax.set_xlabel(self._axis_name)
         ax.set_title(self.verdict, fontsize="medium")
 
-    def _draw_sides(self, ax: Axes) -> None:
+    def _draw_sides(self, ax: Axes, low: float, high: float) -> None:
         """Draw the line at zero and name its sides, leaving room for the names."""
-        low, high = min(self.best_case, 0.0), max(self.worst_case, 0.0)
         size = (high - low) or 1.0
         left, right = min(low - 0.15 * size, -0.35 * size), max(high + 0.15 * size, 0.35 * size)
         ax.set(xlim=(left, right), ylim=(-1.0, 1.0), yticks=[])
