@@ -2,23 +2,26 @@
 
 Labels are fixed but unknown; only the order of the draws is random. Labels count in that order,
 whenever they come in, so that it does not matter which rows are easy to label.
+
+The evidence is an e-process: it starts at 1 and, if a hypothesis is true, is not expected to grow.
+By Ville's inequality it then ever reaches 1/δ with a probability of at most δ, so that it stays
+valid when it is looked at after every label. Both processes here are likelihood ratios. For numbers
+x between 0 and 1 with the mean ν, the likelihood is νˣ (1-ν)¹⁻ˣ, that of a coin if x is 0 or 1. In
+between, the ratio for two means ν' and ν is convex in x, so below the straight line between its
+values at 0 and 1, whose expectation is 1 if ν is the mean. All is computed in logarithms.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
+from scipy import optimize, special
 
-from neverworse._typing import AnyArray, Indices, Mask, Matrix
-from neverworse.evidence.candidates import Named, check_classifier
-from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithReplacement, n_until
+from neverworse._typing import Indices, Mask, Matrix, Vector
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 
@@ -28,6 +31,113 @@ MOST_REPEATS = 100_000
 PRIOR_DRAWS = 10
 # Differences of probabilities below this are rounding errors.
 SAME = 1e-12
+
+
+class DrawnWithoutReplacement:
+    """Evidence about the sum of numbers 0, ½ or 1 in a finite population.
+
+    There are `size` numbers, multiples of `unit`; `log_threshold` is log(1/δ). With probability
+    1 - δ, the sum of all numbers lies between `low` and `high` at all times.
+    """
+
+    def __init__(self, size: int, unit: float, log_threshold: float) -> None:
+        self.size = size
+        self.unit = unit
+        self.log_threshold = log_threshold
+        self.n_drawn, self.total = 0, 0.0
+        self.low, self.high = 0.0, float(size)
+        self.sums = np.arange(round(size / unit) + 1) * unit
+        # Of every possible sum; minus infinity for sums that the numbers so far exclude.
+        self.log_likelihood = np.zeros(len(self.sums))
+
+    def observe(self, x: float) -> None:
+        """Add the next number, drawn uniformly from those that remain."""
+        mean = (self.sums - self.total) / (self.size - self.n_drawn)
+        self.log_likelihood += _log_coin(mean, x)
+        self.n_drawn += 1
+        self.total += x
+        rest = self.sums - self.total
+        self.log_likelihood[(rest < 0.0) | (rest > self.size - self.n_drawn)] = -np.inf
+        ratio = _log_mean_exp(self.log_likelihood) - self.log_likelihood
+        kept = self.sums[ratio < self.log_threshold]
+        inside = kept[(kept >= self.low) & (kept <= self.high)]
+        # If none is inside, the interval has failed, which has probability δ, and starts again.
+        kept = inside if inside.size else kept
+        self.low, self.high = float(kept[0]), float(kept[-1])
+
+    def log_e(self, null: float, *, above: bool) -> float:
+        """Return the logarithm of the evidence that the sum is above, or below, a possible sum.
+
+        It is the mean likelihood of all larger (smaller) sums relative to that of `null`. If the
+        sum is on the other side of `null`, the evidence is expected to shrink.
+        """
+        alternatives = self.sums > null if above else self.sums < null
+        mean = _log_mean_exp(self.log_likelihood[alternatives])
+        # Sums that are excluded have no evidence, even against a sum that is excluded too.
+        return -np.inf if mean == -np.inf else mean - self.log_likelihood[round(null / self.unit)]
+
+
+class DrawnWithReplacement:
+    """Evidence about the mean of independent numbers between 0 and 1, by a Beta(½, ½) mixture.
+
+    With probability 1 - δ, the mean lies between `low` and `high` at all times.
+    """
+
+    def __init__(self, log_threshold: float) -> None:
+        self.log_threshold = log_threshold
+        self.n_drawn, self.total = 0, 0.0
+        self.low, self.high = 0.0, 1.0
+
+    def observe(self, x: float) -> None:
+        """Add the next number; `update` then narrows the interval."""
+        self.n_drawn += 1
+        self.total += x
+
+    def update(self) -> None:
+        """Narrow the interval by the numbers so far."""
+        low, high = self.bounds(self.total, self.n_drawn)
+        if low <= self.high and self.low <= high:  # otherwise it has failed, and starts again
+            low, high = max(low, self.low), min(high, self.high)
+        self.low, self.high = low, high
+
+    def log_e(self, mean: float, total: float, n_drawn: float) -> float:
+        """Return the logarithm of the evidence against a mean, for numbers with a sum."""
+        missed = n_drawn - total
+        mixture = special.betaln(total + 0.5, missed + 0.5) - special.betaln(0.5, 0.5)
+        return float(mixture - special.xlogy(total, mean) - special.xlog1py(missed, -mean))
+
+    def bounds(self, total: float, n_drawn: float) -> tuple[float, float]:
+        """Return the smallest and the largest mean that numbers with a sum do not exclude."""
+        if n_drawn <= 0:
+            return 0.0, 1.0
+        middle = float(np.clip(total / n_drawn, 0.0, 1.0))
+
+        def excess(mean: float) -> float:
+            return self.log_e(mean, total, n_drawn) - self.log_threshold
+
+        # The evidence against a mean grows with its distance from the middle, where it is least.
+        low = high = middle
+        if excess(middle) < 0.0:
+            low = 0.0 if excess(0.0) < 0.0 else optimize.brentq(excess, 0.0, middle, xtol=1e-12)
+            high = 1.0 if excess(1.0) < 0.0 else optimize.brentq(excess, middle, 1.0, xtol=1e-12)
+        return low, high
+
+
+def random_order(seed: int, n_rows: int) -> list[int]:
+    """Return rows in random order, the same in every version of Python and NumPy."""
+    draw = random.Random(seed).random
+    return np.argsort([draw() for _ in range(n_rows)], kind="stable").tolist()
+
+
+def _log_coin(mean: Vector, x: float) -> Vector:
+    """Return log(meanˣ (1 - mean)¹⁻ˣ); minus infinity where the mean excludes x."""
+    possible = (mean >= 0.0) & (mean <= 1.0)
+    mean = np.where(possible, mean, 0.5)
+    return np.where(possible, special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean), -np.inf)
+
+
+def _log_mean_exp(values: Vector) -> float:
+    return special.logsumexp(values) - np.log(len(values)) if len(values) else -np.inf
 
 
 class AuditResult:
@@ -51,6 +161,17 @@ class AuditResult:
     @property
     def n_counted(self) -> int:
         return self._process.n_drawn
+
+    def _forecast(self, boundary: float, prior: float, evidence: float) -> float:
+        """Return how many more draws are likely to show that their mean is not the boundary.
+
+        They are taken to have a mean between that of the draws so far and a prior expectation.
+        """
+        process = self._process
+        mean = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
+        rate = special.rel_entr(mean, boundary) + special.rel_entr(1.0 - mean, 1.0 - boundary)
+        missing = self._log_threshold - evidence
+        return float(np.clip(missing / rate, 1.0, MOST_REPEATS)) if rate > 0.0 else MOST_REPEATS
 
     def _n_open(self) -> int:
         """Return the number of rows that differ and have not been asked for."""
@@ -121,7 +242,12 @@ class ErrorComparison(AuditResult):
     def expected_labels(self) -> int:
         if self.verdict != UNDECIDED:
             return 0
-        return self._process.forecast(self._worse, self._not_worse)
+        process, m = self._process, self.n_differing
+        above = process.total >= 0.5 * process.n_drawn
+        null, prior = (self._worse, 0.75) if above else (self._not_worse, 0.25)
+        draws = self._forecast(null / m, prior, process.log_e(null, above=above))
+        # Without replacement, each label is more informative the fewer are left.
+        return max(1, round(1.0 / (1.0 / draws + 1.0 / (m - process.n_drawn))))
 
     def numbers(self) -> list[float]:
         """Return numbers that identify the comparison."""
@@ -222,9 +348,8 @@ class BrierComparison(AuditResult):
         # The mean if the probabilities of the candidate, or those of the baseline, were right.
         side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
         prior = boundary + side * self._squares / self._range
-        theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
         evidence = process.log_e(boundary, process.total, process.n_drawn)
-        draws = min(n_until(self._log_threshold - evidence, theta, boundary), MOST_REPEATS)
+        draws = self._forecast(boundary, prior, evidence)
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
         shares[list(self._asked)] = 0.0
         new = -np.expm1(draws * np.log1p(-shares))
@@ -236,50 +361,3 @@ class BrierComparison(AuditResult):
 
 
 Comparison = ErrorComparison | BrierComparison
-
-
-def shared_classes(named: Named, loss: str) -> AnyArray:
-    """Return the classes of fitted classifiers; raise an error if they are not the same."""
-    for name, model in named:
-        if hasattr(model, "fit"):
-            check_is_fitted(model)
-        if not (hasattr(model, "predict") and hasattr(model, "classes_")):
-            raise TypeError(
-                f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
-                "several candidates as a list of (name, classifier) tuples; those of a dict are "
-                "list(candidates.items())."
-            )
-        if loss == "brier":
-            check_classifier(f"The classifier {name!r}", model)
-    classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
-    for (name, _), own in zip(named[1:], others, strict=True):
-        if own.tolist() != classes.tolist():
-            raise ValueError(
-                f"{name!r} has the classes {own.tolist()}, but the baseline has "
-                f"{classes.tolist()}. Both must be fitted to the same classes."
-            )
-    return classes
-
-
-def digest(X: Any) -> str:
-    """Return a fingerprint of rows: their values, types and order."""
-    found = hashlib.blake2b(digest_size=16)
-    for part in _parts(X):
-        values = np.asarray(part)
-        found.update(f"{values.shape} {values.dtype.kind}".encode())
-        if values.dtype.kind in "OUST":
-            found.update("\x1f".join(map(str, values.ravel().tolist())).encode())
-        else:
-            found.update(values.tobytes())
-    return found.hexdigest()
-
-
-def _parts(X: Any) -> Iterable[Any]:
-    if sparse.issparse(X):
-        X = X.tocsr()
-        return X.data, X.indices, X.indptr, X.shape
-    if hasattr(X, "columns"):
-        return list(map(str, X.columns)), *(X[column] for column in X.columns)
-    if hasattr(X, "n_rows"):  # rows in files, whose values would have to be read again
-        return ((X.n_rows, X.n_columns),)
-    return (X,)

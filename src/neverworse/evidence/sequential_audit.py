@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from neverworse._files import write_whole
-from neverworse._typing import Indices
+from neverworse._typing import AnyArray, Indices
 from neverworse._words import count, number, printed
-from neverworse.evidence.candidates import BASELINE, check_names, moved, responses
+from neverworse.evidence.candidates import (
+    BASELINE,
+    Named,
+    check_classifier,
+    check_names,
+    moved,
+    responses,
+)
 from neverworse.evidence.comparisons import (
     NOT_WORSE,
     UNDECIDED,
@@ -21,10 +32,8 @@ from neverworse.evidence.comparisons import (
     BrierComparison,
     Comparison,
     ErrorComparison,
-    digest,
-    shared_classes,
+    random_order,
 )
-from neverworse.evidence.e_processes import random_order
 
 FORMAT = "neverworse sequential audit"
 VERSION = 1
@@ -331,3 +340,50 @@ class SequentialAudit:
         audit._labels |= dict(state["labels"])
         audit._count()
         return audit
+
+
+def shared_classes(named: Named, loss: str) -> AnyArray:
+    """Return the classes of fitted classifiers; raise an error if they are not the same."""
+    for name, model in named:
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
+        if not (hasattr(model, "predict") and hasattr(model, "classes_")):
+            raise TypeError(
+                f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
+                "several candidates as a list of (name, classifier) tuples; those of a dict are "
+                "list(candidates.items())."
+            )
+        if loss == "brier":
+            check_classifier(f"The classifier {name!r}", model)
+    classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
+    for (name, _), own in zip(named[1:], others, strict=True):
+        if own.tolist() != classes.tolist():
+            raise ValueError(
+                f"{name!r} has the classes {own.tolist()}, but the baseline has "
+                f"{classes.tolist()}. Both must be fitted to the same classes."
+            )
+    return classes
+
+
+def digest(X: Any) -> str:
+    """Return a fingerprint of rows: their values, types and order."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in _parts(X):
+        values = np.asarray(part)
+        found.update(f"{values.shape} {values.dtype.kind}".encode())
+        if values.dtype.kind in "OUST":
+            found.update("\x1f".join(map(str, values.ravel().tolist())).encode())
+        else:
+            found.update(values.tobytes())
+    return found.hexdigest()
+
+
+def _parts(X: Any) -> Iterable[Any]:
+    if sparse.issparse(X):
+        X = X.tocsr()
+        return X.data, X.indices, X.indptr, X.shape
+    if hasattr(X, "columns"):
+        return list(map(str, X.columns)), *(X[column] for column in X.columns)
+    if hasattr(X, "n_rows"):  # rows in files, whose values would have to be read again
+        return ((X.n_rows, X.n_columns),)
+    return (X,)
