@@ -3,12 +3,8 @@
 Labels are fixed but unknown; only the order of the draws is random. Labels count in that order,
 whenever they come in, so that it does not matter which rows are easy to label.
 
-The evidence is an e-process: it starts at 1 and, if a hypothesis is true, is not expected to grow.
-By Ville's inequality it then ever reaches 1/δ with a probability of at most δ, so that it stays
-valid when it is looked at after every label. Both processes here are likelihood ratios. For numbers
-x between 0 and 1 with the mean ν, the likelihood is νˣ (1-ν)¹⁻ˣ, that of a coin if x is 0 or 1. In
-between, the ratio for two means ν' and ν is convex in x, so below the straight line between its
-values at 0 and 1, whose expectation is 1 if ν is the mean. All is computed in logarithms.
+The evidence is an e-process: it starts at 1 and, if a hypothesis is true, is not expected to grow,
+so that it ever reaches 1/δ with a probability of at most δ. docs/evidence_mathematics.md proves it.
 """
 
 from __future__ import annotations

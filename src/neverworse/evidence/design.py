@@ -16,7 +16,7 @@ from scipy import linalg
 from sklearn.utils import check_array
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse._words import number, printed
+from neverworse._words import documented_like, number, printed
 from neverworse.estimators import (
     LeastSquaresClassifierCV,
     checked_weights,
@@ -52,6 +52,7 @@ class LabelSuggestions:
         )
 
 
+@documented_like(LeastSquaresClassifierCV)
 @single_threaded_blas()
 def suggest_labels(
     X: Any,
@@ -66,10 +67,8 @@ def suggest_labels(
     r"""Suggest rows whose labels would help the training of least squares most.
 
     Greedy I-optimal design: each row in turn lowers the expected squared error of the scores on
-    *all* rows most, given those before. (In large tables, rows are picked from those that look best
-    at the start of every 32 picks.) The expectation is that of a linear model with equal noise. It
-    depends on rows, not on labels, so all suggested rows can be labeled at once. To compare
-    classifiers, rows must be drawn at random instead: see `SequentialAudit`.
+    *all* rows most, given those before. That depends on rows, not on labels, so all suggested rows
+    can be labeled at once. To compare classifiers, rows must be drawn at random instead.
 
     Parameters
     ----------
@@ -84,8 +83,7 @@ def suggest_labels(
     fit_intercept : bool, default=True
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative. Rows of weight zero are not suggested.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
 
     Returns
     -------

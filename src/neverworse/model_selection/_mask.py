@@ -35,10 +35,7 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
     """Encode the values of a column in the labeled rows as 0, 1, ... in ascending order."""
     column = label_array(values)
     if len(column) != n_rows:
-        raise ValueError(
-            f"{name} has {len(column)} entries, but y has {n_rows}. Pass one for every row; in "
-            "unlabeled rows it may be anything."
-        )
+        raise ValueError(f"{name} has {len(column)} entries, but y has {n_rows}: pass as many.")
     column = column[labeled]
     null = find_unlabeled(column, None)
     if null.any():

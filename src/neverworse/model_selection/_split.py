@@ -247,13 +247,8 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     Examples
     --------
     >>> from neverworse.model_selection import StratifiedGroupLabeledKFold
-    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
-    >>> y = [0, 1, -1, 0, 1, -1]
-    >>> groups = [1, 1, 1, 2, 2, 3]
-    >>> for train, test in StratifiedGroupLabeledKFold(n_splits=2).split(X, y, groups):
-    ...     print(train, test)
-    [2 3 4 5] [0 1]
-    [0 1 2 5] [3 4]
+    >>> StratifiedGroupLabeledKFold(n_splits=3).get_n_splits()
+    3
     """
 
     __metadata_request__split: ClassVar = {"groups": True}

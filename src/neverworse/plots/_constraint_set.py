@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
@@ -98,9 +98,8 @@ class ConstraintSetDisplay(Display):
         Parameters
         ----------
         estimator : ProjectedLeastSquaresClassifier
-            Fitted, with two weights: either two features and ``fit_intercept=False``, or one
-            feature and ``fit_intercept=True``. The intercept is that of the score for targets 0
-            and 1, ``intercept_ + 0.5``.
+            Fitted, with two weights: of two features with ``fit_intercept=False``, or of one, and
+            the intercept of the score for targets 0 and 1, ``intercept_ + 0.5``.
         X, y : array-likes
             The rows and labels that it was fitted to, with markers for unlabeled rows.
         y_true : array-like of shape (n_samples,), optional
@@ -111,8 +110,7 @@ class ConstraintSetDisplay(Display):
             Where to draw; a new figure if not given.
         """
         _check_estimator(estimator)
-        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        design: Matrix = X.toarray() if sparse.issparse(X) else X
+        design = validate_data(estimator, X, reset=False, dtype=np.float64)
         classes, target, unlabeled = split_labels(y, estimator.missing_label)
         check_consistent_length(design, target)
         weights = checked_weights(sample_weight, len(design))
