@@ -152,7 +152,7 @@ def test_wrong_input_is_explained():
     with pytest.raises(NotFittedError):
         CertificateDisplay.from_estimator(ProjectedLeastSquaresClassifier(alpha=0.0))
     fitted = LeastSquaresClassifier().fit(X, y)
-    with pytest.raises(TypeError, match=r"a LeastSquaresClassifier does not have.*audit"):
+    with pytest.raises(TypeError, match=r"A LeastSquaresClassifier does not have.*audit"):
         CertificateDisplay.from_estimator(fitted)
     with pytest.raises(TypeError, match=r"LogisticRegression\(\) is no Certificate"):
         CertificateDisplay(LogisticRegression())

@@ -1,8 +1,7 @@
 """What labels show beyond a certificate, and which rows to label.
 
-`neverworse.audit` states what is certain, `SequentialAudit` what holds with a given probability
-after a few new labels, and `SafeStackingClassifier` what holds with a given probability in large
-samples, for the labels at hand. `suggest_labels` finds rows to label for training.
+`neverworse.audit` states what is certain, `SequentialAudit` what is probable after a few new
+labels, `SafeStackingClassifier` what the labels at hand show in large samples.
 """
 
 from neverworse.estimators import Audit

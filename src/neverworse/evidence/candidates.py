@@ -62,10 +62,7 @@ def check_names(candidates: list[Any]) -> Named:
     """Return candidates; raise an error unless they are (name, classifier), with unique names."""
     pairs = all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in candidates)
     if not candidates or not pairs or len(dict(candidates)) < len(candidates):
-        raise ValueError(
-            "Candidates must be a list of (name, classifier) tuples with unique names, and at "
-            "least one of them."
-        )
+        raise ValueError("Pass a list of (name, classifier), at least one, with unique names.")
     return candidates
 
 
@@ -94,9 +91,8 @@ def fit_all(named: Named, rows: LabeledRows, n_jobs: int | None) -> list[Any]:
 def _fit(name: str, estimator: Any, rows: LabeledRows) -> Any:
     """Return a copy of a classifier, fitted to the rows that it can learn from.
 
-    A classifier of neverworse, or one that contains one, gets all rows, with null values for
-    missing labels; one of `sklearn.semi_supervised` gets all rows, with -1. All others get the
-    labeled rows. Row weights are passed to those that accept them. The name is for messages.
+    Those of neverworse and of `sklearn.semi_supervised`, or that contain one, get all rows, with
+    null values or -1 for missing labels, all others the labeled rows. The name is for messages.
     """
     try:
         model = _fitted(estimator, rows)
@@ -199,9 +195,8 @@ def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -
 class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A fitted classifier, moved towards others: :math:`g + \sum_k a_k (c_k - g)`.
 
-    All classifiers are fitted. Steps are positive, with a sum of at most 1. What is moved are
-    probabilities, or scores on targets coded 0 and 1. Moved scores of linear classifiers of
-    neverworse are linear again, with `coef_` and `intercept_`.
+    Steps are positive, with a sum of at most 1. What is moved are probabilities, or scores on
+    targets coded 0 and 1, which of linear classifiers are linear again.
     """
 
     def __init__(

@@ -21,12 +21,9 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 
-# Consecutive draws of known rows after which the remaining rows are given up as too unlikely.
-MOST_REPEATS = 100_000
-# The number of draws that the prior expectation of a forecast counts as.
-PRIOR_DRAWS = 10
-# Differences of probabilities below this are rounding errors.
-SAME = 1e-12
+MOST_REPEATS = 100_000  # draws of known rows after which the others are given up as too unlikely
+PRIOR_DRAWS = 10  # the number of draws that the prior expectation of a forecast counts as
+SAME = 1e-12  # differences of probabilities below this are rounding errors
 
 
 class DrawnWithoutReplacement:

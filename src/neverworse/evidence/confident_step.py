@@ -18,10 +18,8 @@ from scipy import linalg, optimize, special
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import count, number, printed
 
-# A mean square below which a difference from the baseline is rounding error.
-SAME = 1e-20
-# Added to the diagonal of the Gram matrix, relative to its mean: candidates may be nearly equal.
-JITTER = 1e-9
+SAME = 1e-20  # a mean square below which a difference from the baseline is rounding error
+JITTER = 1e-9  # of the diagonal of the Gram matrix, added to it: candidates may be nearly equal
 N_ORDERS = 10  # random orders of the rows, over which a blend is averaged
 N_PARTS = 20  # of the rows; the weights of the blend are updated after each
 LARGE = 1e4  # weight of the constraint Σa ≤ 1, relative to the size of the differences

@@ -136,10 +136,7 @@ class SequentialAudit:
         ]
         self._n_rows = len(self._responses[0])
         if not self._n_rows:
-            raise ValueError(
-                "X_unlabeled has no rows. An audit is about unlabeled rows, and asks for labels of "
-                "some of them."
-            )
+            raise ValueError("X_unlabeled has no rows, but an audit asks for labels of some.")
         self._seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels

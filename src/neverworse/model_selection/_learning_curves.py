@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -145,7 +144,17 @@ def learning_curve(
             options = {"shuffle": True, "random_state": rng.randint(LARGEST_SEED)}
             splitter = kind(n_folds, missing_label=missing_label, **options)
         order = rng.permutation(np.setdiff1d(np.arange(_num_samples(X)), labeled))
-        splits += _joining(splitter.split(X, y, groups), order, labeled, strata, rng)
+        for train, test in splitter.split(X, y, groups):
+            chosen, tested = np.isin(labeled, train), np.intersect1d(test, labeled)
+            if not len(tested):
+                raise ValueError(
+                    "cv has a test fold without a labeled row. Pass a number of folds, or a "
+                    "splitter of neverworse.model_selection: all its test rows are labeled."
+                )
+            # Training rows are in the order in which they join.
+            split = {"labeled": labeled[chosen][stratified_order(strata[chosen], rng)]}
+            split |= {"unlabeled": order[np.isin(order, train)], "test": tested}
+            splits.append(split)
     growing, others = ([split[which] for split in splits] for which in (rows, _OTHER[rows]))
     smallest = 0 if rows == "unlabeled" else int(strata.max()) + 1
     numbers = _sizes(rows, sizes, smallest, min(map(len, growing)))
@@ -154,8 +163,7 @@ def learning_curve(
     scores = Parallel(n_jobs=n_jobs)(
         delayed(_fit_and_score)(
             *(estimator, X, y, weights, scorers),
-            np.sort(np.concatenate([grow[:n], other])),
-            split["test"],
+            (np.sort(np.concatenate([grow[:n], other])), split["test"]),
         )
         for n in numbers.tolist()
         for grow, other, split in zip(growing, others, splits, strict=True)
@@ -168,24 +176,6 @@ def learning_curve(
 
     n_others = np.array([len(other) for other in others])
     return LearningCurve(rows, numbers, table(scores), n_others, n_repeats)
-
-
-def _joining(
-    folds: Any, unlabeled: Indices, labeled: Indices, strata: Indices, rng: np.random.RandomState
-) -> Iterator[dict[str, Indices]]:
-    """Yield labeled and unlabeled training rows, in the order in which they join; test rows."""
-    for train, test in folds:
-        chosen, tested = np.isin(labeled, train), np.intersect1d(test, labeled)
-        if not len(tested):
-            raise ValueError(
-                "cv has a test fold without a labeled row. Pass a number of folds, or a splitter "
-                "of neverworse.model_selection: all its test rows are labeled."
-            )
-        yield {
-            "labeled": labeled[chosen][stratified_order(strata[chosen], rng)],
-            "unlabeled": unlabeled[np.isin(unlabeled, train)],
-            "test": tested,
-        }
 
 
 def _sizes(rows: Rows, sizes: Any, smallest: int, largest: int) -> Indices:
@@ -211,14 +201,10 @@ def _sizes(rows: Rows, sizes: Any, smallest: int, largest: int) -> Indices:
 
 
 def _fit_and_score(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    weights: Vector | None,
-    scorers: Any,
-    train: Indices,
-    test: Indices,
+    estimator: Any, X: Any, y: Any, weights: Vector | None, scorers: Any, split: tuple[Indices, ...]
 ) -> Any:
+    train, test = split
+
     def of_rows(rows: Indices) -> dict[str, Vector]:
         return {} if weights is None else {"sample_weight": weights[rows]}
 

@@ -108,7 +108,17 @@ def mask_labels(
     """
     labeled, known = labeled_rows(y, missing_label, "There are no labels to hide.")
     column = label_array(y)
-    n_keep = _number_to_keep(n_labeled, fraction, len(labeled))
+    n_keep, n_known = 0, len(labeled)
+    if fraction is None and isinstance(n_labeled, Integral):
+        n_keep = int(n_labeled)
+    elif n_labeled is None and isinstance(fraction, Real) and 0 < float(fraction) <= 1:
+        n_keep = round(float(fraction) * n_known)
+    if not 1 <= n_keep <= n_known:
+        raise ValueError(
+            f"Pass either n_labeled, an integer from 1 to {n_known} (the labeled rows of y), or "
+            "fraction, a number above 0 and at most 1 that keeps at least one label; got "
+            f"n_labeled={n_labeled!r} and fraction={fraction!r}."
+        )
     strata = _strata(stratify, labeled, known, len(column))
     rng = check_random_state(random_state)
     keep = _numbers_to_keep(n_keep, np.bincount(strata), rng)
@@ -128,21 +138,6 @@ def mask_labels(
             f"classes (stratify=True), or name the marker with missing_label everywhere. {error}"
         ) from error
     return masked
-
-
-def _number_to_keep(n_labeled: Any, fraction: Any, n_known: int) -> int:
-    n_keep = 0
-    if fraction is None and isinstance(n_labeled, Integral):
-        n_keep = int(n_labeled)
-    elif n_labeled is None and isinstance(fraction, Real) and 0 < float(fraction) <= 1:
-        n_keep = round(float(fraction) * n_known)
-    if not 1 <= n_keep <= n_known:
-        raise ValueError(
-            f"Pass either n_labeled, an integer from 1 to {n_known} (the labeled rows of y), or "
-            "fraction, a number above 0 and at most 1 that keeps at least one label; got "
-            f"n_labeled={n_labeled!r} and fraction={fraction!r}."
-        )
-    return n_keep
 
 
 def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> Indices:

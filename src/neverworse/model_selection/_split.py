@@ -220,13 +220,9 @@ class GroupLabeledKFold(_KFoldSplitter):
     Examples
     --------
     >>> from neverworse.model_selection import GroupLabeledKFold
-    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
-    >>> y = [0, 1, -1, 0, 1, -1]
-    >>> groups = ["s", "s", "s", "t", "t", None]
-    >>> for train, test in GroupLabeledKFold(n_splits=2).split(X, y, groups):
-    ...     print(train, test)
-    [0 1 2 5] [3 4]
-    [2 3 4 5] [0 1]
+    >>> cv = GroupLabeledKFold(n_splits=2)
+    >>> next(cv.split(range(6), [0, 1, -1, 0, 1, -1], ["s", "s", "s", "t", "t", None]))
+    (array([0, 1, 2, 5]), array([3, 4]))
     """
 
     __metadata_request__split: ClassVar = {"groups": True}

@@ -141,11 +141,6 @@ class WithUnlabeledRows(DelegatingClassifier):
     --------
     StratifiedLabeledKFold : For tools that leave y to the estimator, such as `GridSearchCV`.
 
-    Notes
-    -----
-    Whatever `missing_label` the classifier has, labels of every kind are classes here, -1 too.
-    `sample_weight` is that of the labeled rows; unlabeled rows weigh 1.
-
     Examples
     --------
     >>> import numpy as np
@@ -176,9 +171,9 @@ class WithUnlabeledRows(DelegatingClassifier):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Labeled rows.
         y : array-like of shape (n_samples,)
-            Their labels, of two or more classes.
+            Their labels, of two or more classes; -1 is a class here too.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the classifier, which has to take it.
+            Not negative. Passed on to the classifier, which has to take it; unlabeled rows weigh 1.
 
         Returns
         -------

@@ -109,10 +109,8 @@ class CertificateDisplay(Display):
         step, _ = last_step(estimator)
         if not hasattr(step, "certificate_"):
             raise TypeError(
-                "CertificateDisplay needs an estimator with certificate_, which a "
-                f"{type(step).__name__} does not have. Fit a ProjectedLeastSquaresClassifier, or "
-                "compare any two classifiers with neverworse.audit and pass the result to "
-                "CertificateDisplay."
+                f"A {type(step).__name__} does not have certificate_. Compare it with another "
+                "classifier by neverworse.audit, and pass the result to CertificateDisplay."
             )
         return cls(step.certificate_).plot(ax)
 
