@@ -43,7 +43,6 @@ def default_candidates(n_labeled: int, random_state: Any, *, sparse: bool = Fals
     """Return linear and nonlinear, supervised and semi-supervised classifiers."""
     scaler = StandardScaler(with_mean=not sparse)
     logistic = make_pipeline(scaler, LogisticRegression(max_iter=1000))
-    # The default baseline, with a kernel.
     landmarks = None if n_labeled <= MOST_EXACT else N_LANDMARKS
     kernel = LeastSquaresClassifierCV(
         kernel="rbf", gamma="loo", n_components=landmarks, random_state=random_state

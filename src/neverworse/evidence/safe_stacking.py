@@ -109,8 +109,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     candidates_ : dict of str to classifier
         The fitted candidates by name.
     response_ : {"predict_proba", "score"}
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_, intercept_ : arrays
         Only if scores were moved (or nothing was) and all classifiers are linear.
     n_features_in_ : int

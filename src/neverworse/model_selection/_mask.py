@@ -108,11 +108,13 @@ def mask_labels(
     """
     labeled, known = labeled_rows(y, missing_label, "There are no labels to hide.")
     column = label_array(y)
+    number: Any = n_labeled
+    share: Any = fraction
     n_keep, n_known = 0, len(labeled)
-    if fraction is None and isinstance(n_labeled, Integral):
-        n_keep = int(n_labeled)
-    elif n_labeled is None and isinstance(fraction, Real) and 0 < float(fraction) <= 1:
-        n_keep = round(float(fraction) * n_known)
+    if share is None and isinstance(number, Integral):
+        n_keep = int(number)
+    elif number is None and isinstance(share, Real) and 0 < float(share) <= 1:
+        n_keep = round(float(share) * n_known)
     if not 1 <= n_keep <= n_known:
         raise ValueError(
             f"Pass either n_labeled, an integer from 1 to {n_known} (the labeled rows of y), or "

@@ -129,8 +129,7 @@ class WithUnlabeledRows(DelegatingClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     estimator_ : classifier
         Fitted to the labeled rows, followed by the unlabeled ones; it makes the predictions.
     n_features_in_ : int
