@@ -30,8 +30,7 @@ from neverworse import (
     suggest_labels,
 )
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.evidence.comparisons import NOT_WORSE, UNDECIDED, ErrorComparison
-from neverworse.evidence.e_processes import random_order
+from neverworse.evidence.comparisons import NOT_WORSE, UNDECIDED, ErrorComparison, random_order
 from studies import load_all, parser_of
 
 SEED = 2026

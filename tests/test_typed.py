@@ -47,7 +47,7 @@ X = np.zeros((4, 1))
 y = mask_labels([0, 1, 0, 1], n_labeled=2)
 rows = suggest_labels(X, y, 1).rows
 folds = StratifiedLabeledKFold(2).split(X, y)
-display: CertificateDisplay = CertificateDisplay.from_certificate(certified(X, y))
+display: CertificateDisplay = CertificateDisplay(certified(X, y))
 least("no certificate")
 certified(X, y).no_such_attribute
 ProjectedLeastSquaresClassifier(alhpa=0.0)

@@ -23,7 +23,6 @@ SHARED = {
     "__version__",
     "data_folders",
     "default_candidates",
-    "equidistant",
     "moved",
     "user_cache",
 }

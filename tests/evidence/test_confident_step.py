@@ -160,7 +160,8 @@ def test_control_variates_are_unbiased_and_tighter():
             for control in (False, True)
         ]
         errors.append([(each.estimates[0] - d[30:].mean()) ** 2 for each in found])
-        sizes.append([each.covariance[0, 0] for each in found])
-    errors, sizes = np.mean(errors, axis=0), np.mean(sizes, axis=0)
+        sizes.append([((each.estimates - each.lower_bounds) ** 2)[0] for each in found])
+    quantiles = stats.t.ppf(0.95, [29, 28])
+    errors, sizes = np.mean(errors, axis=0), np.mean(sizes, axis=0) / quantiles**2
     np.testing.assert_allclose(errors, sizes, rtol=0.25)
     assert errors[1] < 0.6 * errors[0]

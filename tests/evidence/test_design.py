@@ -115,7 +115,6 @@ def test_sparse_rows_give_the_same():
 
 
 def test_wide_rows_equal_brute_force():
-    """With more columns than rows, all happens in the space of the rows."""
     X, y = make(n=40, d=60, n_labeled=12)
     found = suggest_labels(X, y, 5, alpha=20.0)
     rows, decreases = brute_force(X, y, 5, 20.0)

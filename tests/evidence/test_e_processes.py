@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithReplacement
+from neverworse.evidence.comparisons import DrawnWithoutReplacement, DrawnWithReplacement
 
 LOG_20 = log(20.0)
 

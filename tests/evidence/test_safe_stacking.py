@@ -137,7 +137,6 @@ def test_evidence_equals_a_computation_by_hand(n_classes):
     found = clf.evidence_
     np.testing.assert_allclose(found.differences[:, 0], differences, atol=1e-12)
     np.testing.assert_allclose(found.estimates, products.mean())
-    np.testing.assert_allclose(found.covariance, [[error**2]])
     np.testing.assert_allclose(found.gram, [[squares]])
     np.testing.assert_allclose(found.lower_bounds, low, rtol=1e-6)
     np.testing.assert_allclose(found.steps, np.clip(low / squares, 0, 1), rtol=1e-6)
@@ -148,7 +147,7 @@ def test_control_variates_narrow_the_bounds():
     X, y, _ = make()
     for control in (False, True):
         found = quick(control_variate=control, cv=4).fit(X, y).evidence_
-        widths[control] = np.sqrt(np.diag(found.covariance))
+        widths[control] = found.estimates - found.lower_bounds
         assert found.control_variate is control
     assert (widths[True] < widths[False]).all()
 
@@ -291,7 +290,7 @@ def test_weights_reach_candidates_and_evidence():
     assert not np.allclose(clf.evidence_.estimates, plain.evidence_.estimates)
     scaled = SafeStackingClassifier(LogisticRegression(), FEW, random_state=0)
     found = [scaled.fit(X, y, sample_weight=w).evidence_ for w in (None, np.ones(200))]
-    np.testing.assert_allclose(found[0].covariance, found[1].covariance)
+    np.testing.assert_allclose(found[0].lower_bounds, found[1].lower_bounds)
 
 
 def test_without_unlabeled_rows_it_is_about_new_ones():
@@ -397,8 +396,12 @@ def test_few_labels_are_refused_with_another_way():
 def test_a_class_with_one_label_is_refused():
     X, y, _ = make(n_labeled=30)
     y[:30] = np.where(np.arange(30) == 4, 1, 0)
-    with pytest.raises(ValueError, match="has all labels of the class 1,"):
+    with pytest.raises(ValueError, match="labels of one class only") as raised:
         quick().fit(X, y)
+    assert "fits have fewer labels" in raised.value.__notes__[0]
+    y[:20] = np.where(np.arange(20) % 2, 2, y[:20])
+    with pytest.raises(ValueError, match=r"has the classes \[0, 2\].*more rows of that class"):
+        quick(baseline=GaussianNB()).fit(X, y)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.4, 1.0, 95])
@@ -408,10 +411,26 @@ def test_levels_have_to_be_probabilities_of_a_half_or_more(level):
         quick(level=level).fit(X, y)
 
 
-def test_folds_that_leave_rows_out_are_refused():
+def test_rows_that_no_fold_tests_are_left_out_of_the_evidence():
     X, y, _ = make()
-    with pytest.raises(ValueError, match="never tests"):
-        quick(cv=ShuffleSplit(2, random_state=0)).fit(X, y)
+    cv = ShuffleSplit(1, test_size=30, random_state=0)
+    clf = quick(cv=cv).fit(X, y, sample_weight=np.linspace(1.0, 2.0, len(y)))
+    assert clf.evidence_.n_labeled == len(clf.evidence_.weights) == 30
+    assert np.isfinite(clf.evidence_.differences).all()
+    twice = quick(cv=[*cv.split(X[:80]), *cv.split(X[:80])]).fit(X, y).evidence_
+    np.testing.assert_allclose(twice.gram, quick(cv=cv).fit(X, y).evidence_.gram)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_dask_collections_are_refused_with_the_fix(kind):
+    X, y, _ = make(n=60, n_labeled=20)
+    if kind == "array":
+        lazy = pytest.importorskip("dask.array").from_array(X, chunks=(20, -1))
+    else:
+        lazy = pytest.importorskip("dask.dataframe").from_pandas(pd.DataFrame(X), npartitions=2)
+    with pytest.raises(TypeError, match=r"all rows in memory.*X\.compute\(\)"):
+        quick().fit(lazy, y)
+    quick().fit(lazy.compute(), y)
 
 
 def test_a_failed_fit_leaves_it_unfitted():

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import brier_score_loss, zero_one_loss
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -401,6 +401,10 @@ def test_what_cannot_be_audited_is_refused():
         ((baseline, [("a", candidate), ("a", candidate)], X, {}), ValueError, "unique names"),
         ((baseline, svm, X, {"loss": "brier"}), ValueError, "CalibratedClassifierCV"),
         ((baseline, LogisticRegression(), X, {}), NotFittedError, "not fitted"),
+        ((baseline, {"a": candidate}, X, {}), TypeError, r"is a dict.*list\(candidates.items"),
+        ((baseline, [("a", 3)], X, {}), TypeError, "'a' is a int, not a fitted classifier"),
+        ((None, candidate, X, {"loss": "brier"}), TypeError, "'baseline' is a NoneType"),
+        ((baseline, LinearRegression().fit(X, truth), X, {}), TypeError, "not a fitted classifier"),
     ]
     for (base, other, rows, settings), error, words in cases:
         with pytest.raises(error, match=words):

@@ -185,11 +185,11 @@ def test_copies_share_the_unlabeled_rows():
         (np.eye(4), [0, 1, None, None], np.eye(4), r"2 null values.*X_unlabeled"),
         (np.eye(4), [0.0, 1.0, np.nan, 1.0], np.eye(4), r"1 null values.*X_unlabeled"),
         (np.eye(4), [0, 0, 0, 0], np.eye(4), "one class only"),
-        (np.eye(4), [0, 1, 0, 1], np.eye(3), r"\(4, 4\).*\(3, 3\).*same columns"),
+        (np.eye(4), [0, 1, 0, 1], np.eye(3), r"same columns.*\(4, 4\) and \(3, 3\)"),
         (np.eye(4), [0, 1, 0], np.eye(4), "inconsistent numbers of samples"),
         (np.eye(2), [0, 1], [[10**400, 1]], "integers that are too large"),
         (np.eye(2), [0, 1], [[0, 1], [2]], "give all rows the same columns"),
-        (np.eye(4), [0, 1, 0, 1], pd.DataFrame(np.eye(4)), r"both must be"),
+        (np.eye(4), [0, 1, 0, 1], pd.DataFrame(np.eye(4)), "both be data frames"),
         (
             pd.DataFrame(np.eye(2), columns=["a", "b"]),
             [0, 1],

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.model_selection import labeled_learning_curve, unlabeled_learning_curve
+from neverworse.model_selection import learning_curve
 from neverworse.plots import UnlabeledLearningCurveDisplay
 
 mpl.use("Agg")
@@ -41,11 +41,10 @@ QUICK = {"n_repeats": 1, "cv": 3, "random_state": 0}
 
 @pytest.mark.parametrize("kind", ["unlabeled", "labeled"])
 def test_line_is_the_mean_of_the_curve(rows, kind):
-    curves = {"unlabeled": unlabeled_learning_curve, "labeled": labeled_learning_curve}
     display = UnlabeledLearningCurveDisplay.from_estimator(CLASSIFIER, *rows, rows=kind, **QUICK)
-    curve = curves[kind](CLASSIFIER, *rows, **QUICK)
-    assert (display.test_scores == curve.test_scores).all()
-    (line,) = display.lines_
+    curve = learning_curve(CLASSIFIER, *rows, rows=kind, **QUICK)
+    assert (display.curve.test_scores == curve.test_scores).all()
+    line = display.line_
     assert line.get_xdata().tolist() == curve.sizes.tolist()
     assert line.get_ydata() == pytest.approx(curve.test_scores.mean(axis=1))
     assert display.ax_.get_xlabel() == f"{kind} training rows"
@@ -58,27 +57,16 @@ def test_line_is_the_mean_of_the_curve(rows, kind):
     assert (curve.sizes[-1], pytest.approx(top)) in [tuple(v) for v in band.get_paths()[0].vertices]
 
 
-def test_baseline_has_the_same_splits(rows):
-    display = UnlabeledLearningCurveDisplay.from_estimator(
-        make_pipeline(StandardScaler(), CLASSIFIER),
-        *rows,
-        baseline=LeastSquaresClassifier(),
-        n_repeats=2,
-        cv=3,
-        random_state=np.random.RandomState(1),
-    )
-    assert len(display.lines_) == 2
+def test_two_estimators_in_one_picture(rows):
+    make = UnlabeledLearningCurveDisplay.from_estimator
+    first = make(make_pipeline(StandardScaler(), CLASSIFIER), *rows, **QUICK)
+    second = make(LeastSquaresClassifier(), *rows, **QUICK, ax=first.ax_)
+    assert second.ax_ is first.ax_
     # Without unlabeled rows the supervised classifier has the same score whatever their number.
-    assert (display.baseline_scores == display.baseline_scores[0]).all()
-    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert (second.curve.test_scores == second.curve.test_scores[0]).all()
+    names = [text.get_text() for text in first.ax_.get_legend().get_texts()]
     assert names == ["ProjectedLeastSquaresClassifier", "LeastSquaresClassifier"]
-
-
-def test_no_seed_still_means_the_same_splits(rows):
-    display = UnlabeledLearningCurveDisplay.from_estimator(
-        CLASSIFIER, *rows, baseline=CLASSIFIER, n_repeats=1, cv=3
-    )
-    assert (display.baseline_scores == display.test_scores).all()
+    assert first.line_.get_color() != second.line_.get_color()
 
 
 def test_names_and_signs_of_scores(rows):
@@ -86,22 +74,17 @@ def test_names_and_signs_of_scores(rows):
         CLASSIFIER, *rows, scoring="neg_brier_score", negate_score=True, **QUICK
     )
     assert display.ax_.get_ylabel() == "Brier score on held-out rows"
-    assert (display.lines_[0].get_ydata() > 0).all()
-    display.plot()
-    assert (display.lines_[0].get_ydata() < 0).all()
+    assert (display.line_.get_ydata() > 0).all()
 
 
-def test_styles(rows):
+def test_few_sizes_and_own_axes(rows):
     display = UnlabeledLearningCurveDisplay.from_estimator(
-        CLASSIFIER, *rows, sizes=[0, 150], score_name="Hits", **QUICK
+        CLASSIFIER, *rows, sizes=[0, 150], **QUICK
     )
-    assert display.ax_.get_ylabel() == "Hits on held-out rows"
     assert display.ax_.get_xscale() == "linear"
-    assert display.lines_[0].get_xdata().tolist() == [0, 150]
+    assert display.line_.get_xdata().tolist() == [0, 150]
     _, ax = plt.subplots()
-    display.plot(ax=ax, line_kw={"color": "red"})
-    assert display.ax_ is ax
-    assert display.lines_[0].get_color() == "red"
+    assert display.plot(ax=ax).ax_ is ax
 
 
 def test_wrong_input_is_explained(rows):
@@ -113,7 +96,7 @@ def test_wrong_input_is_explained(rows):
 
 
 def test_missing_matplotlib_is_explained(rows, monkeypatch):
-    display = UnlabeledLearningCurveDisplay(sizes=np.array([1]), test_scores=np.ones((1, 2)))
+    display = UnlabeledLearningCurveDisplay(curve=None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         display.plot()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.model_selection import LearningCurve, unlabeled_learning_curve
+from neverworse import ProjectedLeastSquaresClassifier, model_selection
 from neverworse.study._held_out import draw_sample
 from neverworse.study._side_by_side import MOST_UNLABELED, _curve, learning_curve
 
@@ -52,9 +52,9 @@ def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
         return errors[-1]
 
     sample = draw_sample(X, y, None, 20_000, 1)
-    unlabeled_learning_curve(
+    model_selection.learning_curve(
         *(clone(CLASSIFIER), sample.X, sample.y),
-        unlabeled_sizes=[150],
+        sizes=[150],
         cv=5,
         n_repeats=2,
         scoring=remember,
@@ -115,19 +115,17 @@ def test_a_curve_takes_two_labels_of_each_class():
 def made(error_steps, loss_steps):
     """A curve of two sizes whose last step changes error and loss by so much in each fold."""
     n = len(error_steps)
-    return LearningCurve(
-        "unlabeled",
-        np.array([100, 200]),
-        {
+    return SimpleNamespace(
+        rows="unlabeled",
+        sizes=np.array([100, 200]),
+        test_scores={
             "supervised error": np.full((2, n), 0.4),
             "supervised loss": np.full((2, n), 0.3),
             "projected error": np.array([np.full(n, 0.3), 0.3 + np.array(error_steps)]),
             "projected loss": np.array([np.full(n, 0.2), 0.2 + np.array(loss_steps)]),
         },
-        np.ones((2, n)),
-        np.full(n, 40),
-        np.full(n, 10),
-        2,
+        n_others=np.full(n, 40),
+        n_repeats=2,
     )
 
 

@@ -1,8 +1,7 @@
 """What labels show beyond a certificate, and which rows to label.
 
-`neverworse.audit` states what is certain, `SequentialAudit` what holds with a given probability
-after a few new labels, and `SafeStackingClassifier` what holds with a given probability in large
-samples, for the labels at hand. `suggest_labels` finds rows to label for training.
+`neverworse.audit` states what is certain, `SequentialAudit` what is probable after a few new
+labels, `SafeStackingClassifier` what the labels at hand show in large samples.
 """
 
 from neverworse.estimators import Audit
@@ -12,9 +11,8 @@ from neverworse.evidence.candidates import (
     default_candidates,
     moved,
 )
-from neverworse.evidence.comparisons import AuditResult
 from neverworse.evidence.confident_step import Direction, Evidence
-from neverworse.evidence.design import LabelSuggestions, suggest_labels
+from neverworse.evidence.design import suggest_labels
 from neverworse.evidence.safe_stacking import FEWEST_LABELS, SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
 
@@ -24,9 +22,7 @@ FITTED_PARTS = (Audit, CodedClassifier, Direction, Evidence, MovedClassifier)
 __all__ = [
     "FEWEST_LABELS",
     "FITTED_PARTS",
-    "AuditResult",
     "Evidence",
-    "LabelSuggestions",
     "SafeStackingClassifier",
     "SequentialAudit",
     "default_candidates",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -13,17 +10,15 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     ICLSClassifier,
     LabeledRows,
@@ -48,7 +43,6 @@ def default_candidates(n_labeled: int, random_state: Any, *, sparse: bool = Fals
     """Return linear and nonlinear, supervised and semi-supervised classifiers."""
     scaler = StandardScaler(with_mean=not sparse)
     logistic = make_pipeline(scaler, LogisticRegression(max_iter=1000))
-    # The default baseline, with a kernel.
     landmarks = None if n_labeled <= MOST_EXACT else N_LANDMARKS
     kernel = LeastSquaresClassifierCV(
         kernel="rbf", gamma="loo", n_components=landmarks, random_state=random_state
@@ -67,10 +61,7 @@ def check_names(candidates: list[Any]) -> Named:
     """Return candidates; raise an error unless they are (name, classifier), with unique names."""
     pairs = all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in candidates)
     if not candidates or not pairs or len(dict(candidates)) < len(candidates):
-        raise ValueError(
-            "Candidates must be a list of (name, classifier) tuples with unique names, and at "
-            "least one of them."
-        )
+        raise ValueError("Pass a list of (name, classifier), at least one, with unique names.")
     return candidates
 
 
@@ -99,9 +90,8 @@ def fit_all(named: Named, rows: LabeledRows, n_jobs: int | None) -> list[Any]:
 def _fit(name: str, estimator: Any, rows: LabeledRows) -> Any:
     """Return a copy of a classifier, fitted to the rows that it can learn from.
 
-    A classifier of neverworse, or one that contains one, gets all rows, with null values for
-    missing labels; one of `sklearn.semi_supervised` gets all rows, with -1. All others get the
-    labeled rows. Row weights are passed to those that accept them. The name is for messages.
+    Those of neverworse and of `sklearn.semi_supervised`, or that contain one, get all rows, with
+    null values or -1 for missing labels, all others the labeled rows. The name is for messages.
     """
     try:
         model = _fitted(estimator, rows)
@@ -116,7 +106,8 @@ def _fit(name: str, estimator: Any, rows: LabeledRows) -> Any:
         raise ValueError(
             f"{name} ({type(estimator).__name__}) has the classes "
             f"{np.asarray(model.classes_).tolist()}, but the labels have {rows.classes.tolist()}. "
-            "If one of them marks unlabeled rows, wrap the classifier in "
+            "If one is missing, label more rows of that class: each fold has to leave some of all "
+            "classes. If one marks unlabeled rows, wrap the classifier in "
             "neverworse.methods.SupervisedClassifier."
         )
     return model
@@ -171,10 +162,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_.predict_proba(X)
 
 
-def scores_of_model(name: str, model: Any, X: Any, response: Response, n_rows: int) -> Matrix:
+def scores_of_model(name: str, model: Any, X: Any, response: Response) -> Matrix:
     """Return checked scores, one row for each class, or one for the second of two."""
-    classes = np.sort(np.asarray(model.classes_))
-    used = np.ones(n_rows, bool)
+    classes, used = np.sort(np.asarray(model.classes_)), np.ones(_num_samples(X), bool)
     return np.atleast_2d(scores_of(name, model, X, response, classes, used))
 
 
@@ -186,84 +176,6 @@ def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> An
     found = found[:, np.argsort(model.classes_, kind="stable")]
     scores_of(name, found, X, "predict_proba", classes, np.ones(len(found), bool))  # checks them
     return found
-
-
-def labeled_folds(rows: LabeledRows, cv: Any, random_state: Any) -> list[Indices]:
-    """Return the labeled rows of each fold of a `cv` parameter, as positions among all rows."""
-    labeled = np.flatnonzero(~rows.unlabeled)
-    codes = rows.codes[labeled]
-    if isinstance(cv, Integral):
-        splitter = StratifiedKFold(cv, shuffle=True, random_state=random_state)
-    else:
-        splitter = check_cv(cv, codes, classifier=True)
-    with warnings.catch_warnings():
-        # A class with fewer rows than folds is in every fit nevertheless, as is checked below.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = [test for _, test in splitter.split(_safe_indexing(rows.X, labeled), codes)]
-    tested = np.bincount(np.concatenate(folds), minlength=len(labeled))
-    if not tested.all():
-        raise ValueError(
-            f"cv={cv!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
-            "rows. Pass a splitter that tests every row, such as StratifiedKFold."
-        )
-    for number, fold in enumerate(folds, start=1):
-        left = np.bincount(np.delete(codes, fold), minlength=len(rows.classes))
-        if not left.all():
-            raise ValueError(
-                f"Fold {number} of {len(folds)} has all labels of the class "
-                f"{rows.classes.tolist()[int(np.argmin(left))]!r}, so the other folds have none to "
-                "fit to. Label more rows of that class, or pass another cv."
-            )
-    return [labeled[fold] for fold in folds]
-
-
-def out_of_fold(
-    named: Named,
-    rows: LabeledRows,
-    folds: list[Indices],
-    response: Response,
-    n_jobs: int | None,
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Fit everything without the labels of each fold, and compare on them.
-
-    `named` has the baseline first; every labeled row is in one or more of the folds. Returns
-    `products`, `squares` and `gram` of `Evidence`.
-    """
-    labeled, unlabeled = np.flatnonzero(~rows.unlabeled), np.flatnonzero(rows.unlabeled)
-    n, k = len(labeled), len(named) - 1
-    products, squares, tested = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, 1))
-    gram = np.zeros((k, k))
-    n_tested = sum(map(len, folds))
-    for fold in folds:
-        hidden = rows.unlabeled.copy()
-        hidden[fold] = True
-        models = fit_all(named, replace(rows, unlabeled=hidden), n_jobs)
-        g, t = _compared(named, models, rows.X, fold, response)
-        targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
-        error = targets[-len(g) :] - g  # of two classes, the second has a score
-        at = np.searchsorted(labeled, fold)
-        products[at] += np.einsum("cn,kcn->nk", error, t)
-        squares[at] += np.einsum("kcn,kcn->nk", t, t)
-        tested[at] += 1.0
-        where = fold
-        if len(unlabeled):
-            where, t = unlabeled, _compared(named, models, rows.X, unlabeled, response)[1]
-        weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
-        share = len(fold) / n_tested / weights.sum()
-        gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
-    return products / tested, squares / tested, gram
-
-
-def _compared(
-    named: Named, models: list[Any], X: Any, where: Indices, response: Response
-) -> tuple[Matrix, AnyArray]:
-    """Return scores of the baseline on some rows, and differences of all candidates from it."""
-    X = _safe_indexing(X, where)
-    g, *others = (
-        scores_of_model(called(name), model, X, response, len(where))
-        for (name, _), model in zip(named, models, strict=True)
-    )
-    return g, np.stack(others) - g
 
 
 def called(name: str) -> str:
@@ -282,9 +194,8 @@ def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -
 class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A fitted classifier, moved towards others: :math:`g + \sum_k a_k (c_k - g)`.
 
-    All classifiers are fitted. Steps are positive, with a sum of at most 1. What is moved are
-    probabilities, or scores on targets coded 0 and 1. Moved scores of linear classifiers of
-    neverworse are linear again, with `coef_` and `intercept_`.
+    Steps are positive, with a sum of at most 1. What is moved are probabilities, or scores on
+    targets coded 0 and 1, which of linear classifiers are linear again.
     """
 
     def __init__(

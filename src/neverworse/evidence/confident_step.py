@@ -18,10 +18,8 @@ from scipy import linalg, optimize, special
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import count, number, printed
 
-# A mean square below which a difference from the baseline is rounding error.
-SAME = 1e-20
-# Added to the diagonal of the Gram matrix, relative to its mean: candidates may be nearly equal.
-JITTER = 1e-9
+SAME = 1e-20  # a mean square below which a difference from the baseline is rounding error
+JITTER = 1e-9  # of the diagonal of the Gram matrix, added to it: candidates may be nearly equal
 N_ORDERS = 10  # random orders of the rows, over which a blend is averaged
 N_PARTS = 20  # of the rows; the weights of the blend are updated after each
 LARGE = 1e4  # weight of the constraint Σa ≤ 1, relative to the size of the differences
@@ -43,8 +41,6 @@ class Evidence:
     estimates : array of shape (n_candidates,)
         Estimates of b, the mean of t·(y - g) for the difference t = candidate - baseline. A step a
         changes the loss by a²G - 2ab per row, so that a positive b means that some step improves.
-    covariance : array of shape (n_candidates, n_candidates)
-        Covariance of the estimates.
     lower_bounds : array of shape (n_candidates,)
         Simultaneous lower confidence bounds of b.
     gram : array of shape (n_candidates, n_candidates)
@@ -57,16 +53,11 @@ class Evidence:
     differences : array of shape (n_labeled, n_candidates)
         Out-of-fold loss of each candidate minus that of the baseline, for each labeled row.
     weights : array of shape (n_labeled,) or None
-        Weights of the labeled rows.
-    level : float
-    combine : {"best", "joint"}
-    control_variate : bool
-    loss : str
-        "Brier score" or "squared loss of the scores".
+    level, combine, control_variate
+        As in `SafeStackingClassifier`.
+    loss : {"Brier score", "squared loss of the scores"}
     n_labeled, n_unlabeled : int
-        Without unlabeled rows, the statement is about new rows from the same distribution.
     assumptions : tuple of str
-        Assumptions of the statement.
 
     Examples
     --------
@@ -120,11 +111,6 @@ class Evidence:
     @cached_property
     def estimates(self) -> Vector:
         return self._s @ self._values / self.n_labeled
-
-    @cached_property
-    def covariance(self) -> Matrix:
-        products = self._deviations.T @ self._deviations
-        return self._variance(products, products)
 
     @cached_property
     def lower_bounds(self) -> Vector:

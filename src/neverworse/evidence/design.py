@@ -7,6 +7,7 @@ row u with the weight s lowers that by σ² s u'A⁻¹MA⁻¹u / (1 + s u'A⁻¹
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from scipy import linalg
 from sklearn.utils import check_array
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse._words import number, printed
+from neverworse._words import documented_like, number, printed
 from neverworse.estimators import (
     LeastSquaresClassifierCV,
     checked_weights,
@@ -25,39 +26,16 @@ from neverworse.estimators import (
     lazy_rows,
 )
 from neverworse.projection import LARGEST_GRAM, moments
-from neverworse.rows import DenseRows, Rows, as_rows, map_in_threads, single_threaded_blas
+from neverworse.rows import Rows, as_rows, map_in_threads, single_threaded_blas
 
 # Each batch of rows is picked from a pool: the rows with the largest decrease before it.
 POOL_BYTES, POOL_ROWS = 2**22, 64  # the size of their coordinates, but at least this many rows
 BATCH = 32
-Pool = tuple[Indices, Vector, Matrix]  # rows, their decreases, and their coordinates
 
 
 @dataclass(frozen=True)
 class LabelSuggestions:
-    """Rows to label next, best first.
-
-    Attributes
-    ----------
-    rows : array of int, of shape (n,)
-        Positions in X.
-    decrease : array of shape (n,)
-        Expected decrease of the mean squared error of the scores on all rows by each label, given
-        those before; summed over classes if there are more than two.
-    variance : float
-        The part of that error that is due to having few labels.
-    alpha : float
-        The ridge penalty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neverworse import suggest_labels
-    >>> X = np.linspace(-1, 1, 21)[:, None]
-    >>> y = np.where(np.arange(21) == 9, 0, np.where(np.arange(21) == 11, 1, -1))
-    >>> suggest_labels(X, y, 2).rows  # the ends say most about a line
-    array([ 0, 20])
-    """
+    """Rows to label next, best first: what `suggest_labels` returns; see there."""
 
     rows: Indices
     decrease: Vector
@@ -74,6 +52,7 @@ class LabelSuggestions:
         )
 
 
+@documented_like(LeastSquaresClassifierCV)
 @single_threaded_blas()
 def suggest_labels(
     X: Any,
@@ -88,10 +67,8 @@ def suggest_labels(
     r"""Suggest rows whose labels would help the training of least squares most.
 
     Greedy I-optimal design: each row in turn lowers the expected squared error of the scores on
-    *all* rows most, given those before. (In large tables, rows are picked from those that look best
-    at the start of every 32 picks.) The expectation is that of a linear model with equal noise. It
-    depends on rows, not on labels, so all suggested rows can be labeled at once. To compare
-    classifiers, rows must be drawn at random instead: see `SequentialAudit`.
+    *all* rows most, given those before. That depends on rows, not on labels, so all suggested rows
+    can be labeled at once. To compare classifiers, rows must be drawn at random instead.
 
     Parameters
     ----------
@@ -106,13 +83,16 @@ def suggest_labels(
     fit_intercept : bool, default=True
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative. Rows of weight zero are not suggested.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
 
     Returns
     -------
     suggestions : LabelSuggestions
-        Rows, and the expected decrease by each. Fewer than `n` if fewer rows are unlabeled.
+        With `rows`, positions in X, best first, fewer than `n` if fewer rows are unlabeled;
+        `decrease`, the expected decrease of the mean squared error of the scores on all rows by
+        each label, given those before (summed over classes if there are more than two);
+        `variance`, the part of that error that is due to having few labels; `alpha`, the ridge
+        penalty; and ``summary()``, the expected gain as a sentence.
 
     See Also
     --------
@@ -145,8 +125,6 @@ def suggest_labels(
     n_usable = np.count_nonzero(each[unlabeled])
     if not n_usable:
         raise ValueError("y has no unlabeled row (of positive weight) that could be suggested.")
-    if rows.n_columns > rows.n_rows and rows.n_rows <= LARGEST_GRAM:
-        rows = _in_row_space(rows)
     if rows.n_columns > LARGEST_GRAM:
         raise ValueError(
             f"X has {rows.n_columns:,} columns, but suggest_labels needs a Gram matrix of the "
@@ -197,7 +175,10 @@ def _pick(
         transform = np.zeros((rows.n_columns, len(moment)))
         transform[varies] = scale[:, None] * basis[: len(scale)]
         shift = basis[len(scale) :].sum(axis=0) - sums.mean @ transform
-        pool, _, u = rows.fold(_promising, _join, transform, shift, moment, known=[_PerRow(free)])
+        parts = rows.fold(_decreases, operator.add, transform, shift, moment, known=[free])
+        size = min(int(np.count_nonzero(free)), max(POOL_ROWS, POOL_BYTES // (8 * len(shift))))
+        pool = np.sort(np.argpartition(-np.concatenate(parts), size - 1)[:size])
+        u = (rows.take(pool) @ transform + shift) * np.sqrt(free[pool])[:, None]
         chosen, decreases = _best(u, moment, min(BATCH, n - len(picked)))
         picked.extend(pool[chosen])
         gains.extend(decreases)
@@ -206,20 +187,12 @@ def _pick(
     return np.array(picked, dtype=np.intp), np.array(gains), variance
 
 
-class _PerRow:
-    """Weights of rows, which can be cut into those of chunks."""
-
-    def __init__(self, weights: Vector, start: int = 0) -> None:
-        self.weights, self.start = weights, start
-
-    def at(self, rows: slice) -> _PerRow:
-        return _PerRow(self.weights[rows], self.start + rows.start)
-
-
-def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: _PerRow) -> Pool:
-    """Return the rows of a chunk with the largest decrease, in weighted coordinates."""
+def _decreases(
+    rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: Vector
+) -> list[Vector]:
+    """Return the decrease by each row of a chunk, -1 for rows that are not free."""
     sums = np.column_stack([np.ones(len(moment)), moment])
-    gains = np.empty(rows.n_rows)
+    found = np.empty(rows.n_rows)
 
     def part(bounds: tuple[int, int]) -> None:
         for lo in range(*bounds, rows.block_rows):
@@ -227,30 +200,12 @@ def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, fre
             v = rows.block(lo, hi) @ transform
             v += shift
             v *= v
-            weights = free.weights[lo:hi]
+            weights = free[lo:hi]
             leverage, influence = (v @ sums).T * weights
-            gains[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
+            found[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
 
     list(map_in_threads(part, rows.parts()))
-    chosen = _largest(gains, len(shift))
-    chosen = chosen[gains[chosen] >= 0.0]
-    coordinates = rows.take(chosen) @ transform + shift
-    coordinates *= np.sqrt(free.weights[chosen])[:, None]
-    return chosen + free.start, gains[chosen], coordinates
-
-
-def _join(a: Pool, b: Pool) -> Pool:
-    rows, gains, u = (np.concatenate(both) for both in zip(a, b, strict=True))
-    kept = _largest(gains, u.shape[1])
-    return rows[kept], gains[kept], u[kept]
-
-
-def _largest(gains: Vector, n_coordinates: int) -> Indices:
-    """Return positions of the largest decreases, as many as fit into a pool, in order."""
-    size = max(POOL_ROWS, POOL_BYTES // (8 * n_coordinates))
-    if size >= len(gains):
-        return np.arange(len(gains))
-    return np.sort(np.argpartition(-gains, size)[:size])
+    return [found]
 
 
 def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
@@ -270,10 +225,3 @@ def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
         influence += factor * p * (factor * (direction @ image) * p - 2.0 * q)
         inverse -= factor * np.outer(direction, direction)
     return chosen, gains
-
-
-def _in_row_space(rows: Rows) -> Rows:
-    """Return rows with the same inner products, and at most as many columns as rows."""
-    values, vectors = linalg.eigh(rows.kernel(np.zeros(rows.n_columns)))
-    kept = values > np.finfo(float).eps * len(values) * max(float(values[-1]), 0.0)
-    return DenseRows(np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept])))

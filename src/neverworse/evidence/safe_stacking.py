@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -9,12 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import _num_samples
 
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     Audit,
     LabeledRows,
@@ -26,19 +29,20 @@ from neverworse.estimators import (
     explains_conversion,
     forget_fit,
     has_class_scores,
-    refuse_chunks,
+    in_memory,
+    is_lazy,
+    label_array,
 )
 from neverworse.evidence.candidates import (
     BASELINE,
     Named,
     Response,
+    called,
     check_classifier,
     check_names,
     default_candidates,
     fit_all,
-    labeled_folds,
     moved,
-    out_of_fold,
     scores_of_model,
 )
 from neverworse.evidence.confident_step import Evidence
@@ -47,6 +51,7 @@ FEWEST_LABELS = 10  # labeled rows; with fewer, a mean is not nearly normal
 _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
 
 
+@documented_like(LeastSquaresClassifierCV)
 class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     r"""Stacking that is not worse than a baseline, with confidence.
 
@@ -57,19 +62,17 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     the baseline.
 
     Under the assumptions in `evidence_`, the Brier score of the model on the unlabeled rows is not
-    larger than that of the baseline, with a probability of at least `level` in large samples. That
-    is weaker than a certificate, which holds for every labeling, but moves further: where the
-    baseline's probabilities lie in [0, 1], nothing can be certainly better.
+    larger than that of the baseline, with a probability of at least `level` in large samples.
 
     Parameters
     ----------
     baseline : classifier or None, default=None
         The classifier to improve. None: ``LeastSquaresClassifierCV()``.
     candidates : list of (str, classifier) or None, default=None
-        Names and classifiers. Semi-supervised ones (of neverworse and `sklearn.semi_supervised`,
-        and pipelines and searches of them) are fitted to all rows, all others to the labeled rows
-        only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
-        self-training of logistic regression, and least squares with a kernel.
+        Semi-supervised ones (of neverworse and `sklearn.semi_supervised`, and pipelines and
+        searches of them) are fitted to all rows, all others to the labeled rows only. None: ICLS,
+        self-learning, logistic regression, a random forest, scikit-learn's self-training of
+        logistic regression, and least squares with a kernel.
     level : float, default=0.95
         Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
@@ -80,14 +83,12 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         "best": a step towards the single candidate with the largest proved improvement.
     control_variate : bool, default=False
         Whether to use the candidates' scores on unlabeled rows as control variates
-        (prediction-powered inference). That narrows the confidence bounds if these scores predict
-        the labels well.
+        (prediction-powered inference), which narrows the bounds if these predict the labels well.
     response : {"auto", "predict_proba"}, default="auto"
         What is moved. "predict_proba": probabilities; the loss is the Brier score. "auto": if all
         classifiers are linear ones of neverworse, their scores on targets coded 0 and 1, so that
         the model is linear and the loss that of their certificates; otherwise probabilities.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of the default candidates.
     n_jobs : int or None, default=None
@@ -108,24 +109,16 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     candidates_ : dict of str to classifier
         The fitted candidates by name.
     response_ : {"predict_proba", "score"}
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     coef_, intercept_ : arrays
         Only if scores were moved (or nothing was) and all classifiers are linear.
     n_features_in_ : int
-        Only if the baseline has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {feature_names_in_}
 
     See Also
     --------
     SequentialAudit : Proves more with a few new labels, and assumes less.
     audit : What is certain.
-
-    Notes
-    -----
-    `sample_weight` weighs the rows in the loss, and is passed on to the classifiers that take it.
-    Without unlabeled rows, the statement is about new rows from the same distribution.
 
     Examples
     --------
@@ -140,8 +133,6 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     >>> clf = SafeStackingClassifier(candidates=[("forest", forest)], random_state=0).fit(X, y)
     >>> clf.evidence_.steps.round(2)
     array([1.])
-    >>> bool(clf.score(X[80:], truth[80:]) > clf.baseline_.score(X[80:], truth[80:]))
-    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
@@ -199,12 +190,14 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or anything else the classifiers accept
-            Labeled and unlabeled rows, in any order.
+            Labeled and unlabeled rows, in any order. Without unlabeled rows, the statement is about
+            new rows from the same distribution.
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one. At least ten rows
             need a label.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative. Rows of weight zero are ignored.
+            Non-negative weights of the rows in the loss, passed on to the classifiers that take
+            them. Rows of weight zero are ignored.
 
         Returns
         -------
@@ -212,12 +205,18 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         """
         try:
             forget_fit(self)
-            refuse_chunks(self, X)
-            (X,) = indexable(X)
+            if is_lazy(X):
+                raise TypeError(
+                    "SafeStackingClassifier needs all rows in memory: pass an array, a sparse "
+                    "matrix or a data frame. X.compute() makes one of a Dask collection."
+                )
+            X, y = indexable(X, label_array(in_memory(y)))
             weights = None
             if sample_weight is not None:
-                weights = checked_weights(sample_weight, _num_samples(X))
-            rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
+                weights = checked_weights(sample_weight, len(y))
+                used = np.flatnonzero(weights)
+                X, y, weights = _safe_indexing(X, used), y[used], weights[used]
+            rows = LabeledRows.split(X, y, self.missing_label, weights)
             n_labeled = np.count_nonzero(~rows.unlabeled)
             if n_labeled < FEWEST_LABELS:
                 raise ValueError(
@@ -272,60 +271,89 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         models = fit_all(named, rows, self.n_jobs)
         linear = self.response == "auto" and all(map(has_class_scores, models))
         self.response_ = "score" if linear else "predict_proba"
-        folds = labeled_folds(rows, self.cv, self.random_state)
-        n_unlabeled = int(rows.unlabeled.sum())
-        evidence = Evidence(
+        folds, n_unlabeled = self._folds(rows), int(rows.unlabeled.sum())
+        tested = np.unique(np.concatenate(folds))
+        self.evidence_ = Evidence(
             names,
-            *out_of_fold(named, rows, folds, self.response_, self.n_jobs),
+            *self._out_of_fold(named, rows, folds),
             n_unlabeled,
-            None if rows.weights is None else rows.weights[~rows.unlabeled],
+            None if rows.weights is None else rows.weights[tested],
             level=self.level,
             combine=self.combine,
             control_variate=self.control_variate and n_unlabeled > 0,
             loss=_LOSS[self.response_],
         )
         candidates = list(zip(names, models[1:], strict=True))
-        model = moved(models[0], candidates, evidence.steps, self.response_)
+        model = moved(models[0], candidates, self.evidence_.steps, self.response_)
         f, g = (
-            scores_of_model(BASELINE, each, rows.X, self.response_, len(rows.codes)).T.squeeze()
+            scores_of_model(BASELINE, each, rows.X, self.response_).T.squeeze()
             for each in (model, models[0])
         )
-        self.certificate_ = audit(
-            f,
-            g,
-            None,
-            np.where(rows.unlabeled, -1, rows.codes),
-            response=self.response_,
-            sample_weight=rows.weights,
-            missing_label=-1,
-        )
+        labels = np.where(rows.unlabeled, -1, rows.codes)
+        options: dict[str, Any] = {"response": self.response_, "sample_weight": rows.weights}
+        self.certificate_ = audit(f, g, None, labels, missing_label=-1, **options)
         copy_input_checks(models[0], self)
-        self.classes_, self.evidence_ = rows.classes, evidence
-        self.baseline_, self.candidates_ = models[0], dict(candidates)
+        self.classes_, self.baseline_, self.candidates_ = rows.classes, models[0], dict(candidates)
         self.model_ = model
+
+    def _folds(self, rows: LabeledRows) -> list[Indices]:
+        """Return the labeled rows of each fold, as positions among all rows."""
+        labeled, cv = np.flatnonzero(~rows.unlabeled), self.cv
+        if isinstance(cv, Integral):
+            cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
+        codes = rows.codes[labeled]
+        splitter = check_cv(cv, codes, classifier=True)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds may be in every fit nevertheless.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            splits = list(splitter.split(_safe_indexing(rows.X, labeled), codes))
+        return [labeled[test] for _, test in splits]
+
+    def _out_of_fold(
+        self, named: Named, rows: LabeledRows, folds: list[Indices]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Fit everything without the labels of each fold, and compare on them.
+
+        Returns `products` and `squares` of `Evidence`, of all rows that are in one or more of the
+        folds, and `gram`.
+        """
+        tested, counts = np.unique(np.concatenate(folds), return_counts=True)
+        n, k = len(tested), len(named) - 1
+        products, squares, gram = np.zeros((n, k)), np.zeros((n, k)), np.zeros((k, k))
+        unlabeled = np.flatnonzero(rows.unlabeled)
+        for fold in folds:
+            hidden = rows.unlabeled.copy()
+            hidden[fold] = True
+            models = fit_all(named, replace(rows, unlabeled=hidden), self.n_jobs)
+            g, t = self._compared(named, models, _safe_indexing(rows.X, fold))
+            targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
+            error = targets[-len(g) :] - g  # of two classes, the second has a score
+            at = np.searchsorted(tested, fold)
+            products[at] += np.einsum("cn,kcn->nk", error, t)
+            squares[at] += np.einsum("kcn,kcn->nk", t, t)
+            where = fold
+            if len(unlabeled):
+                where = unlabeled
+                _, t = self._compared(named, models, _safe_indexing(rows.X, where))
+            weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
+            share = len(fold) / counts.sum() / weights.sum()
+            gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
+        return products / counts[:, None], squares / counts[:, None], gram
+
+    def _compared(self, named: Named, models: list[Any], X: Any) -> tuple[Matrix, AnyArray]:
+        """Return scores of the baseline, and differences of all candidates from it."""
+        g, *others = (
+            scores_of_model(called(name), model, X, self.response_)
+            for (name, _), model in zip(named, models, strict=True)
+        )
+        return g, np.stack(others) - g
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        parts = [LeastSquaresClassifierCV() if self.baseline is None else self.baseline]
-        try:
-            parts += [estimator for _, estimator in self.candidates or []]
+        with suppress(AttributeError, TypeError, ValueError):  # `fit` explains what is wrong
+            parts = [estimator for _, estimator in self.candidates or []]
+            parts.append(LeastSquaresClassifierCV() if self.baseline is None else self.baseline)
             theirs = [get_tags(part).input_tags for part in parts]
-        except (AttributeError, TypeError, ValueError):  # `fit` explains what is wrong
-            return tags
-        tags.input_tags.sparse = all(their.sparse for their in theirs)
-        tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)
+            tags.input_tags.sparse = all(their.sparse for their in theirs)
+            tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)
         return tags
-
-
-def _weighty(rows: LabeledRows) -> LabeledRows:
-    """Return the rows with a positive weight."""
-    if rows.weights is None or rows.weights.all():
-        return rows
-    kept = np.flatnonzero(rows.weights)
-    return replace(
-        rows,
-        X=_safe_indexing(rows.X, kept),
-        codes=rows.codes[kept],
-        unlabeled=rows.unlabeled[kept],
-        weights=rows.weights[kept],
-    )

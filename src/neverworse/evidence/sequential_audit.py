@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from neverworse._files import write_whole
-from neverworse._typing import Indices
+from neverworse._typing import AnyArray, Indices
 from neverworse._words import count, number, printed
-from neverworse.evidence.candidates import BASELINE, check_names, moved, responses
+from neverworse.evidence.candidates import (
+    BASELINE,
+    Named,
+    check_classifier,
+    check_names,
+    moved,
+    responses,
+)
 from neverworse.evidence.comparisons import (
     NOT_WORSE,
     UNDECIDED,
     WORSE,
-    AuditResult,
     BrierComparison,
     Comparison,
     ErrorComparison,
-    digest,
-    shared_classes,
+    random_order,
 )
-from neverworse.evidence.e_processes import random_order
 
 FORMAT = "neverworse sequential audit"
 VERSION = 1
@@ -37,8 +45,9 @@ class SequentialAudit:
 
     The audit draws the rows to label at random. After any number of answers, `verdict_` and
     `interval_` hold with probability `level`: you may look after every label, and stop at any time.
-    Nothing is assumed about the classifiers or the labels that they were fitted to; the statement
-    is about the given unlabeled rows.
+    Nothing is assumed about the classifiers; the statement is about the given unlabeled rows. A
+    refitted model has to be audited again. For the statements of several rounds to hold
+    simultaneously, use ``level = 1 - delta / 2**i`` in the i-th.
 
     Parameters
     ----------
@@ -70,8 +79,11 @@ class SequentialAudit:
     candidate_ : str
         The candidate that these attributes describe: the one with the best verdict and then the
         smallest upper bound of its loss.
-    results_ : dict of str to AuditResult
-        The same for every candidate by name ("candidate" if there is only one).
+    results_ : dict of str to object
+        The same for every candidate by name ("candidate" if there is only one): `verdict`,
+        `interval`, `step` and `expected_labels`; also `n_differing`, the number of rows on which
+        the two differ (only their labels matter), and `n_counted`, the number of draws whose label
+        has been counted (with the Brier score, a row may be drawn repeatedly).
     n_labels_ : int
         The number of labels so far.
     classes_ : array of shape (n_classes,)
@@ -80,11 +92,6 @@ class SequentialAudit:
     --------
     SafeStackingClassifier : Uses the labels at hand.
     suggest_labels : Rows to label for training.
-
-    Notes
-    -----
-    A refitted model has to be audited again. For the statements of several rounds to hold
-    simultaneously, use ``level = 1 - delta / 2**i`` in the i-th.
 
     Examples
     --------
@@ -129,10 +136,7 @@ class SequentialAudit:
         ]
         self._n_rows = len(self._responses[0])
         if not self._n_rows:
-            raise ValueError(
-                "X_unlabeled has no rows. An audit is about unlabeled rows, and asks for labels of "
-                "some of them."
-            )
+            raise ValueError("X_unlabeled has no rows, but an audit asks for labels of some.")
         self._seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels
@@ -142,36 +146,30 @@ class SequentialAudit:
         """Start again, and count all labels."""
         delta = (1.0 - self.level) / len(self._named)
         base, *others = self._responses
-        self._comparisons: dict[str, Comparison] = {}
+        self.results_: dict[str, Comparison] = {}
         order = random_order(self._seed, self._n_rows) if self.loss == "error" else []
         for k, ((name, _), theirs) in enumerate(zip(self._named, others, strict=True)):
             if self.loss == "error":
-                found: Comparison = ErrorComparison(base, theirs, len(self.classes_), order, delta)
+                shared = order, delta, self._asked
+                found: Comparison = ErrorComparison(base, theirs, len(self.classes_), *shared)
             else:
-                found = BrierComparison(base, theirs, f"{self._seed} {k}", delta)
-            self._comparisons[name] = found
+                found = BrierComparison(base, theirs, f"{self._seed} {k}", delta, self._asked)
+            self.results_[name] = found
         self._count()
 
     def next(self, n: int = 1) -> Indices:
-        """Return rows to label, first those that were requested before and have no label yet.
+        """Return n rows to label, as positions in `X_unlabeled`; fewer if no more labels matter.
 
-        Parameters
-        ----------
-        n : int, default=1
-
-        Returns
-        -------
-        rows : array of int
-            Positions in `X_unlabeled`. Fewer than `n` if no more labels matter.
+        The first are those that were requested before and have no label yet.
         """
         if n < 1 or n != int(n):
             raise ValueError(f"n={n!r} must be an integer, at least 1.")
         open_rows = [row for row in self._asked if row not in self._labels][:n]
-        undecided = [name for name, c in self._comparisons.items() if c.verdict == UNDECIDED]
-        undecided = undecided or list(self._comparisons)  # more labels narrow the intervals
+        undecided = [name for name, c in self.results_.items() if c.verdict == UNDECIDED]
+        undecided = undecided or list(self.results_)  # more labels narrow the intervals
         while undecided and len(open_rows) < n:
             for name in list(undecided):
-                row = self._comparisons[name].draw_new(self._asked)
+                row = self.results_[name].draw_new()
                 if row is None:
                     undecided.remove(name)
                 elif len(open_rows) < n:
@@ -180,17 +178,10 @@ class SequentialAudit:
         return np.array(open_rows, dtype=np.intp)
 
     def record(self, rows: Any, labels: Any) -> None:
-        """Record labels of rows that `next` returned.
+        """Record labels of rows that `next` returned: a row and its class, or arrays of them.
 
         Labels count in the order of the draws: a label takes effect once all rows drawn before it
         have one. Recording the same label again changes nothing.
-
-        Parameters
-        ----------
-        rows : int or array-like of int
-            Positions in `X_unlabeled`, as `next` returned them.
-        labels : label or array-like
-            Their classes.
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
         if rows.shape != labels.shape or rows.ndim != 1:
@@ -219,16 +210,11 @@ class SequentialAudit:
         self._count()
 
     def _count(self) -> None:
-        for comparison in self._comparisons.values():
+        for comparison in self.results_.values():
             comparison.count(self._labels)
 
     def withdraw(self, rows: Any) -> None:
-        """Withdraw mistaken labels; the rows will be requested again.
-
-        Parameters
-        ----------
-        rows : int or array-like of int
-        """
+        """Withdraw mistaken labels of a row or of several, which will be requested again."""
         withdrawn = np.atleast_1d(np.asarray(rows)).tolist()
         for row in withdrawn:
             if row not in self._labels:
@@ -238,27 +224,16 @@ class SequentialAudit:
         self._count_all()
 
     @property
-    def results_(self) -> dict[str, AuditResult]:
-        return {
-            name: AuditResult(
-                c.verdict, c.interval, c.step, c.forecast(self._asked), c.n_differing, c.n_counted
-            )
-            for name, c in self._comparisons.items()
-        }
-
-    @property
     def candidate_(self) -> str:
-        return min(
-            self._comparisons,
-            key=lambda name: (
-                [NOT_WORSE, UNDECIDED, WORSE].index(self._comparisons[name].verdict),
-                self._comparisons[name].interval[1],
-            ),
-        )
+        def rank(name: str) -> tuple[int, float]:
+            result = self.results_[name]
+            return [NOT_WORSE, UNDECIDED, WORSE].index(result.verdict), result.interval[1]
+
+        return min(self.results_, key=rank)
 
     @property
     def _best(self) -> Comparison:
-        return self._comparisons[self.candidate_]
+        return self.results_[self.candidate_]
 
     @property
     def verdict_(self) -> str:
@@ -282,7 +257,7 @@ class SequentialAudit:
 
     @property
     def expected_labels_(self) -> int:
-        return self._best.forecast(self._asked)
+        return self._best.expected_labels
 
     @property
     def n_labels_(self) -> int:
@@ -313,12 +288,7 @@ class SequentialAudit:
         return digest(self._X)
 
     def state(self) -> dict[str, Any]:
-        """Return the state without models and rows, as a dict that JSON can store.
-
-        Returns
-        -------
-        state : dict
-        """
+        """Return the state without models and rows, as a dict that JSON can store."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -327,36 +297,19 @@ class SequentialAudit:
             "seed": self._seed,
             "classes": self.classes_.tolist(),
             "rows": self._digest,
-            "comparisons": {name: c.numbers() for name, c in self._comparisons.items()},
+            "comparisons": {name: c.numbers() for name, c in self.results_.items()},
             "asked": list(self._asked),
             "labels": [[row, code] for row, code in self._labels.items()],
         }
 
     def save(self, path: Any) -> None:
-        """Write the state of the audit to a JSON file.
-
-        Parameters
-        ----------
-        path : str or path
-            Written atomically: a crash leaves the old file or the new one.
-        """
+        """Write the state to a JSON file, atomically: a crash leaves the old one or the new."""
         text = json.dumps(self.state(), indent=1) + "\n"
         write_whole(Path(path), lambda file: file.write(text.encode()))
 
     @classmethod
     def load(cls, path: Any, baseline: Any, candidate: Any, X_unlabeled: Any) -> Self:
-        """Continue a saved audit.
-
-        Parameters
-        ----------
-        path : str or path
-        baseline, candidate, X_unlabeled
-            As before: the same fitted classifiers and the same rows, in the same order.
-
-        Returns
-        -------
-        audit : SequentialAudit
-        """
+        """Continue a saved audit, with the same fitted classifiers and the same rows."""
         state = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise ValueError(f"{path} is not a saved audit.")
@@ -380,6 +333,54 @@ class SequentialAudit:
                 "The classifiers are not those that the audit began with: names, classes or "
                 "predictions have changed. A refitted model needs a new audit."
             )
-        audit._asked, audit._labels = dict.fromkeys(state["asked"]), dict(state["labels"])
+        audit._asked |= dict.fromkeys(state["asked"])
+        audit._labels |= dict(state["labels"])
         audit._count()
         return audit
+
+
+def shared_classes(named: Named, loss: str) -> AnyArray:
+    """Return the classes of fitted classifiers; raise an error if they are not the same."""
+    for name, model in named:
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
+        if not (hasattr(model, "predict") and hasattr(model, "classes_")):
+            raise TypeError(
+                f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
+                "several candidates as a list of (name, classifier) tuples; those of a dict are "
+                "list(candidates.items())."
+            )
+        if loss == "brier":
+            check_classifier(f"The classifier {name!r}", model)
+    classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
+    for (name, _), own in zip(named[1:], others, strict=True):
+        if own.tolist() != classes.tolist():
+            raise ValueError(
+                f"{name!r} has the classes {own.tolist()}, but the baseline has "
+                f"{classes.tolist()}. Both must be fitted to the same classes."
+            )
+    return classes
+
+
+def digest(X: Any) -> str:
+    """Return a fingerprint of rows: their values, types and order."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in _parts(X):
+        values = np.asarray(part)
+        found.update(f"{values.shape} {values.dtype.kind}".encode())
+        if values.dtype.kind in "OUST":
+            found.update("\x1f".join(map(str, values.ravel().tolist())).encode())
+        else:
+            found.update(values.tobytes())
+    return found.hexdigest()
+
+
+def _parts(X: Any) -> Iterable[Any]:
+    if sparse.issparse(X):
+        X = X.tocsr()
+        return X.data, X.indices, X.indptr, X.shape
+    if hasattr(X, "columns"):
+        return list(map(str, X.columns)), *(X[column] for column in X.columns)
+    if hasattr(X, "n_rows"):  # rows in files, whose values would have to be read again
+        return ((X.n_rows, X.n_columns),)
+    return (X,)

@@ -1,10 +1,6 @@
 """Splitters, scorers, learning curves and masks for data in which most rows have no label."""
 
-from neverworse.model_selection._learning_curves import (
-    LearningCurve,
-    labeled_learning_curve,
-    unlabeled_learning_curve,
-)
+from neverworse.model_selection._learning_curves import learning_curve
 from neverworse.model_selection._mask import mask_labels
 from neverworse.model_selection._split import (
     GroupLabeledKFold,
@@ -19,14 +15,12 @@ from neverworse.model_selection._wrappers import WithUnlabeledRows, labeled_scor
 __all__ = [
     "GroupLabeledKFold",
     "LabeledKFold",
-    "LearningCurve",
     "RepeatedLabeledKFold",
     "RepeatedStratifiedLabeledKFold",
     "StratifiedGroupLabeledKFold",
     "StratifiedLabeledKFold",
     "WithUnlabeledRows",
-    "labeled_learning_curve",
     "labeled_scorer",
+    "learning_curve",
     "mask_labels",
-    "unlabeled_learning_curve",
 ]

@@ -14,7 +14,6 @@ from neverworse.estimators import (
     find_unlabeled,
     is_auto,
     is_continuous,
-    is_null,
     label_array,
     native_dtype,
 )
@@ -36,10 +35,7 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
     """Encode the values of a column in the labeled rows as 0, 1, ... in ascending order."""
     column = label_array(values)
     if len(column) != n_rows:
-        raise ValueError(
-            f"{name} has {len(column)} entries, but y has {n_rows}. Pass one for every row; in "
-            "unlabeled rows it may be anything."
-        )
+        raise ValueError(f"{name} has {len(column)} entries, but y has {n_rows}: pass as many.")
     column = column[labeled]
     null = find_unlabeled(column, None)
     if null.any():
@@ -86,26 +82,19 @@ def mask_labels(
         Share of the labeled rows that keep their label, rounded to whole rows.
     stratify : None, True or array-like of shape (n_rows,), default=None
         Whether to keep the share of each class (True) or of each value in an array, as nearly
-        as whole rows allow. Each class or value keeps at least one row. None draws rows
-        without regard to their labels.
+        as whole rows allow, with at least one row of each.
     random_state : int, RandomState or None, default=None
         Seed. An int hides the same labels in every call.
     missing_label : "auto" or scalar, default="auto"
         What to put in place of a label. "auto" is the marker that y has already, or else -1 for
         integers, NaN for floats, None for everything else, and in a nullable or categorical
-        column of pandas its null value. Any other marker is put as it is; y gets another type
-        if its own cannot hold the marker.
+        column of pandas its null value. If the type of y cannot hold another marker, y gets one
+        that can.
 
     Returns
     -------
     masked : array of shape (n_rows,) or pandas.Series
         A copy of y: a Series with the same index and name if y is one, or else an array.
-
-    Notes
-    -----
-    With stratification the numbers of rows to keep are those nearest to the exact shares: of all
-    whole numbers that are at least one and add up to `n_labeled`, they have the smallest sum of
-    squared differences. Ties are broken at random.
 
     Examples
     --------
@@ -119,10 +108,25 @@ def mask_labels(
     """
     labeled, known = labeled_rows(y, missing_label, "There are no labels to hide.")
     column = label_array(y)
-    n_keep = _number_to_keep(n_labeled, fraction, len(labeled))
+    number: Any = n_labeled
+    share: Any = fraction
+    n_keep, n_known = 0, len(labeled)
+    if share is None and isinstance(number, Integral):
+        n_keep = int(number)
+    elif number is None and isinstance(share, Real) and 0 < float(share) <= 1:
+        n_keep = round(float(share) * n_known)
+    if not 1 <= n_keep <= n_known:
+        raise ValueError(
+            f"Pass either n_labeled, an integer from 1 to {n_known} (the labeled rows of y), or "
+            "fraction, a number above 0 and at most 1 that keeps at least one label; got "
+            f"n_labeled={n_labeled!r} and fraction={fraction!r}."
+        )
     strata = _strata(stratify, labeled, known, len(column))
+    rng = check_random_state(random_state)
+    keep = _numbers_to_keep(n_keep, np.bincount(strata), rng)
+    order, rank, counts = shuffled_strata(strata, rng)
     hidden = np.zeros(len(column), bool)
-    hidden[labeled] = _draw_hidden(n_keep, strata, check_random_state(random_state))
+    hidden[labeled[order]] = rank >= np.repeat(keep, counts)
     marker = missing_label
     if is_auto(marker):  # the one that is there already, or else the usual one for this type
         marker = {"i": -1, "u": -1, "f": np.nan}.get(column.dtype.kind)
@@ -136,21 +140,6 @@ def mask_labels(
             f"classes (stratify=True), or name the marker with missing_label everywhere. {error}"
         ) from error
     return masked
-
-
-def _number_to_keep(n_labeled: Any, fraction: Any, n_known: int) -> int:
-    n_keep = 0
-    if fraction is None and isinstance(n_labeled, Integral):
-        n_keep = int(n_labeled)
-    elif n_labeled is None and isinstance(fraction, Real) and 0 < float(fraction) <= 1:
-        n_keep = round(float(fraction) * n_known)
-    if not 1 <= n_keep <= n_known:
-        raise ValueError(
-            f"Pass either n_labeled, an integer from 1 to {n_known} (the labeled rows of y), or "
-            "fraction, a number above 0 and at most 1 that keeps at least one label; got "
-            f"n_labeled={n_labeled!r} and fraction={fraction!r}."
-        )
-    return n_keep
 
 
 def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> Indices:
@@ -169,14 +158,6 @@ def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> In
             "one entry for every row."
         )
     return labeled_codes("stratify", stratify, labeled, n_rows)
-
-
-def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Mask:
-    keep = _numbers_to_keep(n_keep, np.bincount(strata), rng)
-    order, rank, counts = shuffled_strata(strata, rng)
-    hidden = np.empty(len(strata), bool)
-    hidden[order] = rank >= np.repeat(keep, counts)
-    return hidden
 
 
 def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) -> Indices:
@@ -205,39 +186,26 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
 
 
 def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
-    values = column.astype(_type_for(column, marker))
-    values[hidden] = marker
-    if not (hasattr(y, "iloc") and y.ndim == 1):
-        return values
-    if not isinstance(y.dtype, np.dtype):  # a nullable or categorical column, if that can hold it
+    """Return y with the marker in place of hidden labels, in the first type that can hold both."""
+    is_series = hasattr(y, "iloc") and y.ndim == 1
+    if is_series and not isinstance(y.dtype, np.dtype):  # a nullable or categorical column
         masked = y.copy()
-        with suppress(TypeError, ValueError, OverflowError):
-            if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
-                masked = y.cat.add_categories([marker])
-            masked[hidden] = marker
-            if find_unlabeled(masked, marker)[hidden].all():
-                return masked
+        if _holds(masked, hidden, marker):
+            return masked
+    wider = (np.int64, np.float64) if column.dtype.kind in "iu" else ()
+    # Python compares large integers and floats without rounding.
+    exact = [dtype for dtype in wider if column.astype(dtype).tolist() == column.tolist()]
+    for dtype in (column.dtype, *exact, object):
+        values = column.astype(dtype)
+        if _holds(values, hidden, marker):
+            break
     # With an explicit type, pandas infers none: objects stay objects.
-    return type(y)(values, index=y.index, name=y.name, dtype=values.dtype)
+    return type(y)(values, y.index, values.dtype, y.name) if is_series else values
 
 
-def _type_for(column: AnyArray, marker: Any) -> np.dtype[Any]:
-    """Return a type that holds the labels and the marker as they are."""
-    of_marker = np.atleast_1d(marker)
-    kinds = {column.dtype.kind, of_marker.dtype.kind}
-    if kinds <= set("iuf") or kinds in ({"U"}, {"b"}):
-        wider = np.result_type(column.dtype, of_marker.dtype)
-        for dtype in (column.dtype, np.dtype(np.int64) if kinds == {"i", "u"} else wider):
-            if _fits(column, dtype) and _fits(of_marker, dtype):
-                return dtype
-    return np.dtype(object)
-
-
-def _fits(values: AnyArray, dtype: np.dtype[Any]) -> bool:
-    """Whether values stay the same in another type."""
-    distinct = np.unique(values)
-    with np.errstate(invalid="ignore", over="ignore"):
-        cast = distinct.astype(dtype)
-    # Python compares integers and floats without rounding either.
-    pairs = zip(distinct.tolist(), cast.tolist(), strict=True)
-    return all(a == b or (a != a and b != b) for a, b in pairs)
+def _holds(values: Any, hidden: Mask, marker: Any) -> bool:
+    """Put the marker in place of hidden labels; return whether it is found there."""
+    with suppress(TypeError, ValueError, OverflowError):
+        values[hidden] = marker
+        return bool(find_unlabeled(values, marker)[hidden].all())
+    return False

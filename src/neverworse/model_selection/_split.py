@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
@@ -20,7 +19,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import Indices
 from neverworse._words import documented_like
 from neverworse.estimators import is_continuous
 from neverworse.model_selection._mask import labeled_codes, labeled_rows
@@ -32,7 +31,6 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
 
     _splitter: ClassVar[Any]  # the class of scikit-learn
     _stratified: ClassVar[bool] = False
-    _grouped: ClassVar[bool] = False
 
     n_splits: int = 5
 
@@ -58,7 +56,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         y : array-like of shape (n_rows,)
             Labels, or targets of a regression, with a marker where there is none.
         groups : array-like of shape (n_rows,), optional
-            Group of each row. Those of unlabeled rows are ignored.
+            Group of each row, for splitters with groups. Those of unlabeled rows are ignored.
 
         Yields
         ------
@@ -70,20 +68,20 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
             y, self.missing_label, "Cross-validation tests on labeled rows: label some."
         )
         check_consistent_length(X, y)
-        n_rows = _num_samples(y)
-        group_codes = self._group_codes(groups, labeled, n_rows)
-        n_most, most = len(labeled), "labeled rows"
-        if group_codes is not None:
-            n_most, most = group_codes.max() + 1, "groups that have labeled rows"
-        if self.n_splits > n_most:
-            raise ValueError(
-                f"n_splits={self.n_splits} is more than the {n_most} {most}. Lower n_splits, or "
-                "label more rows."
-            )
+        n_rows, name = _num_samples(y), type(self).__name__
+        if groups is not None:
+            groups = labeled_codes("groups", groups, labeled, n_rows)
+        if self._stratified and is_continuous(known):
+            other = name.replace("Stratified", "")
+            raise ValueError(f"{name} needs classes, but y is continuous. Use {other}.")
         classes, codes = np.unique(known, return_inverse=True)
-        if self._stratified:
-            self._check_strata(known, classes, codes)
-        folds = list(self._for_labeled_rows().split(labeled, codes, group_codes))
+        try:
+            folds = list(self._for_labeled_rows().split(labeled, codes, groups))
+        except ValueError as error:
+            raise ValueError(
+                f"{name} cannot split the {len(labeled)} labeled rows: {error} Label more rows, "
+                "lower n_splits, or, for a splitter with groups, pass the group of every row."
+            ) from error
         for number, (train, _) in enumerate(folds, start=1):
             if not is_continuous(known) and np.ptp(codes[train]) == 0:
                 raise ValueError(
@@ -94,35 +92,6 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         tests = [labeled[test] for _, test in folds]
         # One pair at a time: there may be many rows.
         return ((np.delete(np.arange(n_rows), test), test) for test in tests)
-
-    def _check_strata(self, known: AnyArray, classes: AnyArray, codes: Indices) -> None:
-        name = type(self).__name__
-        other = name.replace("Stratified", "")
-        if is_continuous(known):
-            raise ValueError(f"{name} needs classes, but y is continuous. Use {other}.")
-        sizes = np.bincount(codes)
-        if sizes.min() < self.n_splits:
-            few = int(sizes.argmin())
-            raise ValueError(
-                f"Class {classes.tolist()[few]!r} has {sizes[few]} labeled rows, fewer than "
-                f"n_splits={self.n_splits}: some test folds would be without it. Lower n_splits, "
-                f"label more rows of this class, or use {other}."
-            )
-
-    def _group_codes(self, groups: Any, labeled: Indices, n_rows: int) -> Indices | None:
-        if self._grouped:
-            if groups is None:
-                name = type(self).__name__
-                raise ValueError(f"{name} needs groups: pass the group of every row.")
-            return labeled_codes("groups", groups, labeled, n_rows)
-        if groups is not None:
-            warnings.warn(
-                f"The groups are ignored by {type(self).__name__}. Use GroupLabeledKFold or "
-                "StratifiedGroupLabeledKFold to keep the rows of a group together.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return None
 
 
 @dataclass(eq=False)
@@ -143,24 +112,19 @@ class _RepeatedSplitter(LabeledSplitter):
 class LabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows; every training fold has all unlabeled rows.
 
-    The labeled rows are split as by `sklearn.model_selection.KFold`. Each of them is in exactly one
-    test fold. Unlabeled rows, which no score can be computed on, are in every training fold.
+    The labeled rows are split as by `sklearn.model_selection.KFold`.
 
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows.
+        Number of folds, at least 2 and at most the number of labeled rows (with groups: of groups
+        that have some; stratified: of those of the largest class).
     shuffle : bool, default=False
-        Whether to shuffle the labeled rows before they are split.
+        Whether to shuffle the labeled rows, or the groups, before they are split.
     random_state : int, RandomState or None, default=None
         Seed of the shuffle. An int gives the same folds in every call of `split`.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
-
-    Notes
-    -----
-    If y has classes, every training fold must have labeled rows of at least two of them; otherwise
-    `split` raises. Where y is continuous, as in a regression, there is no such condition.
 
     Examples
     --------
@@ -180,16 +144,11 @@ class LabeledKFold(_KFoldSplitter):
 class StratifiedLabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows with the same share of each class, as far as possible.
 
-    The labeled rows are split as by `sklearn.model_selection.StratifiedKFold`. Every training fold
-    has all unlabeled rows.
+    The labeled rows are split as by `sklearn.model_selection.StratifiedKFold`.
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
-    shuffle : bool, default=False
-        Whether to shuffle the labeled rows of each class before they are split.
-    {random_state, missing_label}
+    {n_splits, shuffle, random_state, missing_label}
 
     Examples
     --------
@@ -210,17 +169,12 @@ class StratifiedLabeledKFold(_KFoldSplitter):
 class RepeatedLabeledKFold(_RepeatedSplitter):
     """`LabeledKFold` several times, shuffled differently each time.
 
-    With few labels, the score depends much on which rows happen to be in the same fold. Repeats
-    average over that.
-
     Parameters
     ----------
     {n_splits}
     n_repeats : int, default=10
         Number of times that the labeled rows are split into folds.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffles. An int gives the same folds in every call of `split`.
-    {missing_label}
+    {random_state, missing_label}
 
     Examples
     --------
@@ -253,79 +207,47 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
 
 
 @documented_like(LabeledKFold)
-@dataclass(eq=False)
-class GroupLabeledKFold(LabeledSplitter):
+class GroupLabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
-    The labeled rows are split as by `sklearn.model_selection.GroupKFold`. No group has labeled rows
-    both in the training and in the test fold. Unlabeled rows train in every fold, also those
-    of groups that are tested, whose features are thus known: the transductive use. To measure how
-    well a classifier does on groups of which it has seen nothing, leave out these rows yourself.
+    The labeled rows are split as by `sklearn.model_selection.GroupKFold`. Unlabeled rows train in
+    every fold, also those of groups that are tested; their own groups may be missing.
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of groups with labeled rows.
-    {missing_label}
-
-    Notes
-    -----
-    The groups of unlabeled rows are not looked at and may be missing. With metadata routing
-    enabled, groups are requested, as by `sklearn.model_selection.GroupKFold`.
+    {n_splits, shuffle, random_state, missing_label}
 
     Examples
     --------
     >>> from neverworse.model_selection import GroupLabeledKFold
-    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
-    >>> y = [0, 1, -1, 0, 1, -1]
-    >>> groups = ["s", "s", "s", "t", "t", None]
-    >>> for train, test in GroupLabeledKFold(n_splits=2).split(X, y, groups):
-    ...     print(train, test)
-    [0 1 2 5] [3 4]
-    [2 3 4 5] [0 1]
+    >>> cv = GroupLabeledKFold(n_splits=2)
+    >>> next(cv.split(range(6), [0, 1, -1, 0, 1, -1], ["s", "s", "s", "t", "t", None]))
+    (array([0, 1, 2, 5]), array([3, 4]))
     """
 
     __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = GroupKFold
-    _grouped = True
-
-    _: KW_ONLY
-    missing_label: Any = "auto"
 
 
 @documented_like(LabeledKFold)
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
     """`GroupLabeledKFold` with about the same share of each class in all folds.
 
-    The labeled rows are split as by `sklearn.model_selection.StratifiedGroupKFold`, which balances
-    the classes as far as the groups allow. Unlabeled rows train in every fold, also those of groups
-    that are tested; see `GroupLabeledKFold`.
+    The labeled rows are split as by `sklearn.model_selection.StratifiedGroupKFold`.
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2, at most the number of groups with labeled rows, and at most the
-        number of labeled rows of the smallest class.
-    shuffle : bool, default=False
-        Whether to shuffle the groups first. Only groups with about the same share of each class
-        change places.
-    {random_state, missing_label}
+    {n_splits, shuffle, random_state, missing_label}
 
     Examples
     --------
     >>> from neverworse.model_selection import StratifiedGroupLabeledKFold
-    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
-    >>> y = [0, 1, -1, 0, 1, -1]
-    >>> groups = [1, 1, 1, 2, 2, 3]
-    >>> for train, test in StratifiedGroupLabeledKFold(n_splits=2).split(X, y, groups):
-    ...     print(train, test)
-    [2 3 4 5] [0 1]
-    [0 1 2 5] [3 4]
+    >>> StratifiedGroupLabeledKFold(n_splits=3).get_n_splits()
+    3
     """
 
     __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = StratifiedGroupKFold
     _stratified = True
-    _grouped = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Self
 
@@ -14,15 +14,13 @@ from sklearn.base import _fit_context, clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _is_arraylike_not_scalar, _num_samples
+from sklearn.utils.validation import _check_method_params, _num_samples
 
-from neverworse._typing import Indices
+from neverworse._words import documented_like
 from neverworse.estimators import (
     DelegatingClassifier,
+    LeastSquaresClassifier,
     explains_conversion,
-    find_unlabeled,
-    is_auto,
     label_array,
     split_labels,
     with_null_markers,
@@ -33,20 +31,14 @@ from neverworse.model_selection._mask import labeled_rows
 def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     """Make a scorer that leaves out the rows without a label.
 
-    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. The
-    scorer is needed on training folds (``return_train_score=True``), with a splitter that puts
-    unlabeled rows in test folds, or on a whole data set. Test folds of the splitters of this module
-    have labeled rows only.
+    A marker such as -1 is never predicted, so that every unlabeled row would count as an error.
 
     Parameters
     ----------
     scoring : str, callable, None, list, tuple or dict
-        What to compute on the labeled rows:
-
-        - the name of a scorer of scikit-learn, such as "accuracy";
-        - a callable ``scorer(estimator, X, y)``, such as `sklearn.metrics.make_scorer` returns;
-        - None: the estimator's own ``score``;
-        - a list or tuple of names, or a dict of any of these.
+        What to compute on the labeled rows: the name of a scorer of scikit-learn; a callable
+        ``scorer(estimator, X, y)``, such as `sklearn.metrics.make_scorer` returns; None for the
+        estimator's own ``score``; a list or tuple of names, or a dict of any of these.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`. Name it if there
         may be test folds with labels of one class only: -1 beside one other value is ambiguous.
@@ -56,13 +48,7 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     scorer : callable, or dict of str to callable
         For ``scoring=`` in `sklearn.model_selection.cross_validate`, `GridSearchCV` and the like.
         Keyword arguments with one entry for each row, such as ``sample_weight``, lose the entries
-        of unlabeled rows as well. The labels are passed on in a type of their own, for example as
-        integers where None made them objects.
-
-    Notes
-    -----
-    Metadata are requested as by the given scorer, and where that has ``set_score_request``, so
-    has the result. A function, or None, requests nothing.
+        of unlabeled rows as well. Metadata are requested as by the given scorer.
 
     Examples
     --------
@@ -75,8 +61,8 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     >>> scorer = labeled_scorer("accuracy")
     >>> scorer(clf, X, y)
     1.0
-    >>> labeled_scorer(["accuracy", "roc_auc"])
-    {'accuracy': labeled_scorer('accuracy'), 'roc_auc': labeled_scorer('roc_auc')}
+    >>> list(labeled_scorer(["accuracy", "roc_auc"]))
+    ['accuracy', 'roc_auc']
     """
     if isinstance(scoring, (list, tuple)):
         if not all(isinstance(name, str) for name in scoring):
@@ -87,43 +73,32 @@ def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     return _LabeledScorer(scoring, missing_label)
 
 
+@dataclass(eq=False)
 class _LabeledScorer:
     """What `labeled_scorer` returns for one scorer."""
 
-    def __init__(self, scoring: Any, missing_label: Any) -> None:
-        self.scoring = scoring
-        self.missing_label = missing_label
-        self._scorer: Callable[..., Any] = (
-            _own_score if scoring is None else check_scoring(scoring=scoring)
-        )
+    scoring: Any
+    missing_label: Any
+
+    def __post_init__(self) -> None:
+        own = self.scoring is None
+        self._scorer: Any = _own_score if own else check_scoring(scoring=self.scoring)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
         """Score a fitted estimator on the labeled rows, with their entries of the metadata."""
-        if y is None:
-            raise ValueError(f"{self!r} needs y: there is no score without labels.")
-        check_consistent_length(X, y)
         labeled, known = labeled_rows(
             y,
             self.missing_label,
             "There is nothing to score. In a cross-validation, pass cv=LabeledKFold(...) or "
             "another splitter of neverworse.model_selection: all its test rows are labeled.",
         )
-        n_rows = _num_samples(X)
-        if len(labeled) < n_rows:
-            X = _safe_indexing(indexable(X)[0], labeled)
-            metadata = {key: _of_rows(value, labeled, n_rows) for key, value in metadata.items()}
-        return self._scorer(estimator, X, known, **metadata)
+        X, _ = indexable(X, y)
+        metadata = _check_method_params(X, metadata, labeled)
+        return self._scorer(estimator, _safe_indexing(X, labeled), known, **metadata)
 
     def get_metadata_routing(self) -> Any:
         """Return what the wrapped scorer requests."""
         return get_routing_for_object(self._scorer)
-
-    @available_if(lambda self: hasattr(self._scorer, "set_score_request"))  # type: ignore[untyped-decorator]
-    def set_score_request(self, **requests: Any) -> Self:
-        """Set what the scorer requests, as in scikit-learn: ``sample_weight=True``, for example."""
-        # A copy: the scorer belongs to whoever passed it.
-        self._scorer = copy.deepcopy(self._scorer).set_score_request(**requests)  # type: ignore[attr-defined]
-        return self
 
     def _accept_sample_weight(self) -> bool:
         """Tell the searches of scikit-learn, which ask while metadata routing is disabled."""
@@ -131,60 +106,39 @@ class _LabeledScorer:
             return bool(self._scorer._accept_sample_weight())
         return "sample_weight" in signature(self._scorer).parameters
 
-    def __repr__(self) -> str:
-        shown = getattr(self.scoring, "__name__", None) or repr(self.scoring)
-        marker = "" if is_auto(self.missing_label) else f", missing_label={self.missing_label!r}"
-        return f"labeled_scorer({shown}{marker})"
-
 
 def _own_score(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None) -> Any:
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     return estimator.score(X, y, **weights)
 
 
-def _of_rows(value: Any, labeled: Indices, n_rows: int) -> Any:
-    """Return the entries of the labeled rows, if there is one entry for each row."""
-    # A name such as average="macro" has a length too.
-    if not _is_arraylike_not_scalar(value) or isinstance(value, Mapping):
-        return value
-    return _safe_indexing(value, labeled) if _num_samples(value) == n_rows else value
-
-
+@documented_like(LeastSquaresClassifier)
 class WithUnlabeledRows(DelegatingClassifier):
     """A semi-supervised classifier that brings its unlabeled rows along.
 
     `fit` takes labeled rows only, so that tools of scikit-learn work that make a class of every
-    value in y, or that score all rows: `CalibratedClassifierCV`, `TunedThresholdClassifierCV`,
-    `StackingClassifier`, `VotingClassifier`, and plain cross-validation. Every fit, in every fold,
-    has all unlabeled rows.
+    value in y, or that score all rows, such as `CalibratedClassifierCV` and
+    `TunedThresholdClassifierCV`. Every fit, in every fold, has all unlabeled rows.
 
     Parameters
     ----------
     estimator : classifier
         One of neverworse, or a pipeline or a search that ends in one.
     X_unlabeled : array-like, sparse matrix or data frame of shape (n_unlabeled, n_features)
-        The unlabeled rows, with the same columns as X in `fit`. Copies of the classifier share
-        them.
+        The unlabeled rows, with the same columns as X in `fit`.
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     estimator_ : classifier
         Fitted to the labeled rows, followed by the unlabeled ones; it makes the predictions.
     n_features_in_ : int
         Only if the classifier has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {feature_names_in_}
 
     See Also
     --------
     StratifiedLabeledKFold : For tools that leave y to the estimator, such as `GridSearchCV`.
-
-    Notes
-    -----
-    Whatever `missing_label` the classifier has, labels of every kind are classes here, -1 too.
-    `sample_weight` is that of the labeled rows; unlabeled rows weigh 1.
 
     Examples
     --------
@@ -216,9 +170,9 @@ class WithUnlabeledRows(DelegatingClassifier):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Labeled rows.
         y : array-like of shape (n_samples,)
-            Their labels, of two or more classes.
+            Their labels, of two or more classes; -1 is a class here too.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the classifier, which has to take it.
+            Not negative. Passed on to the classifier, which has to take it; unlabeled rows weigh 1.
 
         Returns
         -------
@@ -227,12 +181,12 @@ class WithUnlabeledRows(DelegatingClassifier):
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             labels = label_array(y)
             check_consistent_length(X, labels)
-            if n_null := int(find_unlabeled(labels, None).sum()):
+            _, _, unlabeled = split_labels(labels, None)
+            if unlabeled.any():
                 raise ValueError(
-                    f"y has {n_null} null values (NaN, None or pd.NA). Every row in fit needs a "
-                    "label: put the others into X_unlabeled."
+                    f"y has {unlabeled.sum()} null values (NaN, None or pd.NA). Every row in fit "
+                    "needs a label: put the others into X_unlabeled."
                 )
-            split_labels(labels, None)  # checks the classes
             n_unlabeled = _num_samples(self.X_unlabeled)
             target = np.array([*labels.tolist(), *[None] * n_unlabeled], dtype=object)
             passed = {}
@@ -260,22 +214,21 @@ class WithUnlabeledRows(DelegatingClassifier):
 
 def _stacked(X: Any, X_unlabeled: Any) -> Any:
     """Return the rows of both, in the form of X."""
-    if hasattr(X, "columns") or hasattr(X_unlabeled, "columns"):
-        if type(X) is not type(X_unlabeled) or list(X.columns) != list(X_unlabeled.columns):
-            raise ValueError(
-                "If X or X_unlabeled is a data frame, both must be, of the same kind and with the "
-                "same columns in the same order."
-            )
-        library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars
-        return library.concat([X, X_unlabeled])
-    X, X_unlabeled = (
-        rows if sparse.issparse(rows) else np.asarray(rows) for rows in (X, X_unlabeled)
-    )
-    if X.ndim != 2 or X_unlabeled.ndim != 2 or X.shape[1] != X_unlabeled.shape[1]:
+    X, X_unlabeled = both = [
+        rows if hasattr(rows, "columns") or sparse.issparse(rows) else np.asarray(rows)
+        for rows in (X, X_unlabeled)
+    ]
+    kinds = [type(rows) if hasattr(rows, "columns") else rows.ndim for rows in both]
+    columns = [list(getattr(rows, "columns", range(rows.shape[-1]))) for rows in both]
+    if kinds[0] != kinds[1] or columns[0] != columns[1]:
         raise ValueError(
-            f"X has the shape {X.shape}, and X_unlabeled the shape {X_unlabeled.shape}: both must "
-            "have the same columns."
+            "X and X_unlabeled must have the same columns in the same order, and both be data "
+            f"frames of the same kind if one of them is. Their shapes are {X.shape} and "
+            f"{X_unlabeled.shape}."
         )
-    if sparse.issparse(X) or sparse.issparse(X_unlabeled):
-        return sparse.vstack([X, X_unlabeled], format="csr")
-    return np.concatenate([X, X_unlabeled])
+    if hasattr(X, "columns"):
+        library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars
+        return library.concat(both)
+    if any(map(sparse.issparse, both)):
+        return sparse.vstack(both, format="csr")
+    return np.concatenate(both)

@@ -1,6 +1,6 @@
 """Displays, drawn with matplotlib, which is imported only when needed."""
 
-from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
+from neverworse.plots._constraint_set import ConstraintSetDisplay
 from neverworse.plots._display import UnlabeledLearningCurveDisplay
 from neverworse.plots._fitted import CertificateDisplay, CoefficientShiftDisplay
 
@@ -9,5 +9,4 @@ __all__ = [
     "CoefficientShiftDisplay",
     "ConstraintSetDisplay",
     "UnlabeledLearningCurveDisplay",
-    "equidistant",
 ]

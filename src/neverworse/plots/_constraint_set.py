@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
@@ -92,16 +92,14 @@ class ConstraintSetDisplay(Display):
         y_true: Any = None,
         sample_weight: Any = None,
         ax: Axes | None = None,
-        **plot_params: Any,
     ) -> ConstraintSetDisplay:
         """Draw the constraint set of a fitted classifier.
 
         Parameters
         ----------
         estimator : ProjectedLeastSquaresClassifier
-            Fitted, with two weights: either two features and ``fit_intercept=False``, or one
-            feature and ``fit_intercept=True``. The intercept is that of the score for targets 0
-            and 1, ``intercept_ + 0.5``.
+            Fitted, with two weights: of two features with ``fit_intercept=False``, or of one, and
+            the intercept of the score for targets 0 and 1, ``intercept_ + 0.5``.
         X, y : array-likes
             The rows and labels that it was fitted to, with markers for unlabeled rows.
         y_true : array-like of shape (n_samples,), optional
@@ -110,12 +108,9 @@ class ConstraintSetDisplay(Display):
             The row weights that it was fitted with.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        **plot_params
-            Passed to `plot`.
         """
         _check_estimator(estimator)
-        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        design: Matrix = X.toarray() if sparse.issparse(X) else X
+        design = validate_data(estimator, X, reset=False, dtype=np.float64)
         classes, target, unlabeled = split_labels(y, estimator.missing_label)
         check_consistent_length(design, target)
         weights = checked_weights(sample_weight, len(design))
@@ -141,15 +136,19 @@ class ConstraintSetDisplay(Display):
         if y_true is not None:
             true_classes, truth, missing = split_labels(y_true, estimator.missing_label)
             check_consistent_length(design, truth)
-            agrees = np.array_equal(true_classes, classes) and not missing.any()
-            if not agrees or (truth != target)[~unlabeled].any():
-                raise ValueError(
-                    "y_true must have a label for every row, of the same classes as y, and the "
-                    "labels of y where it has them."
-                )
+            same = np.array_equal(true_classes, classes) and (truth == target)[~unlabeled].all()
+            if missing.any() or not same:
+                raise ValueError("y_true must have the labels of y, and one for every other row.")
             oracle = linalg.solve_triangular(triangle, truth @ rows)
-        labeled = design * np.sqrt(np.where(unlabeled, 0.0, weights))[:, None]
-        points = _points_of_distance(estimator, labeled, triangle)
+        distance = estimator.distance
+        if isinstance(distance, str):
+            labeled = design * np.sqrt(np.where(unlabeled, 0.0, weights))[:, None]
+            known = {"euclidean": np.eye(2), "labeled": labeled}
+            points = known.get(distance, triangle)
+        else:
+            points = np.asarray(distance, dtype=np.float64)
+            intercept = np.ones((len(points), int(estimator.fit_intercept)))
+            points = np.column_stack([points, intercept])
         display = cls(
             linalg.solve_triangular(triangle, vertices.T).T,
             _as_point(estimator.supervised_),
@@ -158,32 +157,11 @@ class ConstraintSetDisplay(Display):
             oracle=oracle,
             weight_names=(first, last[0]),
         )
-        return display.plot(ax=ax, **plot_params)
+        return display.plot(ax)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        set_kw: dict[str, Any] | None = None,
-        ellipse_kw: dict[str, Any] | None = None,
-        point_kw: dict[str, Any] | None = None,
-        legend: bool = True,
-    ) -> ConstraintSetDisplay:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        set_kw, ellipse_kw, point_kw : dict, optional
-            Keyword arguments for matplotlib's `fill` of the constraint set, and for `plot` of the
-            ellipse and of the points.
-        legend : bool, default=True
-            Whether to add a legend.
-        """
-        ax = self._axes(ax)
-        area = {"facecolor": SKY + "40", "edgecolor": BLUE, "linewidth": 1.0}
-        ax.fill(*self.constraint_set.T, **{**area, "label": "constraint set", **(set_kw or {})})
+    def _draw(self, ax: Axes) -> None:
+        colours = {"facecolor": SKY + "40", "edgecolor": BLUE}
+        ax.fill(*self.constraint_set.T, **colours, linewidth=1.0, label="constraint set")
         points = [
             ("supervised", self.supervised, "s", ORANGE),
             ("projected", self.projected, "o", BLUE),
@@ -194,21 +172,16 @@ class ConstraintSetDisplay(Display):
         else:
             ellipse = equidistant(self.supervised, self.projected, self.metric)
             if ellipse is not None:
-                line = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-                ax.plot(*ellipse.T, **{**line, "label": "equal distance", **(ellipse_kw or {})})
-            arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.2}
-            start, end = tuple(self.supervised), tuple(self.projected)
-            ax.annotate("", xy=end, xytext=start, arrowprops={**arrow, "shrinkA": 4, "shrinkB": 4})
+                ax.plot(*ellipse.T, "--", color=GREY, linewidth=1.0, label="equal distance")
+            arrow = {"arrowstyle": "-|>", "color": "black", "shrinkA": 4, "shrinkB": 4}
+            ax.annotate("", tuple(self.projected), tuple(self.supervised), arrowprops=arrow)
         if self.oracle is not None:
             points.append(("oracle", self.oracle, "^", GREEN))
-        look = {"markersize": 8, "markeredgecolor": "white", "linestyle": "none", "zorder": 3}
+        look: dict[str, Any] = {"markersize": 8, "markeredgecolor": "white", "zorder": 3}
         for name, point, marker, colour in points:
-            own = {"marker": marker, "color": colour, "label": name}
-            ax.plot(*point, **{**look, **own, **(point_kw or {})})
+            ax.plot(*point, marker, color=colour, label=name, **look)
         ax.set(xlabel=self.weight_names[0], ylabel=self.weight_names[1])
-        if legend:
-            legend_above(ax)
-        return self
+        legend_above(ax)
 
 
 def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | None:
@@ -224,17 +197,6 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
     angles = np.linspace(0.0, 2.0 * np.pi, 361)
     circle = radius * np.array([np.cos(angles), np.sin(angles)])
     return centre + np.linalg.solve(triangle.T, circle).T
-
-
-def _points_of_distance(
-    estimator: ProjectedLeastSquaresClassifier, labeled: Matrix, triangle: Matrix
-) -> Matrix:
-    """Return rows D such that D'D is the matrix of the distance of the projection."""
-    distance = estimator.distance
-    if isinstance(distance, str):
-        return {"euclidean": np.eye(2), "labeled": labeled}.get(distance, triangle)
-    points = np.asarray(distance, dtype=np.float64)
-    return np.column_stack([points, np.ones(len(points))]) if estimator.fit_intercept else points
 
 
 def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, Matrix]:
@@ -254,25 +216,19 @@ def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, 
 
 def _check_estimator(estimator: Any) -> None:
     """Raise an error unless it is a fitted projected classifier with two weights."""
-    if not isinstance(estimator, ProjectedLeastSquaresClassifier):
-        raise TypeError(
-            "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier, "
-            f"but got a {type(estimator).__name__}. For a pipeline, pass its last step, and X "
-            "transformed by the steps before."
-        )
-    check_is_fitted(estimator)
-    assumed = estimator.certificate_.assumptions
-    if (
-        assumed.task != "binary"
-        or estimator.kernel != "linear"
-        or assumed.n_bounded
-        or assumed.class_prior
-        or estimator.n_features_in_ + bool(estimator.fit_intercept) != 2
-    ):
+    fits = isinstance(estimator, ProjectedLeastSquaresClassifier)
+    if fits:
+        check_is_fitted(estimator)
+        known = estimator.certificate_.assumptions
+        n_weights = estimator.n_features_in_ + bool(estimator.fit_intercept)
+        restricted = known.n_bounded or known.class_prior or estimator.kernel != "linear"
+        fits = known.task == "binary" and n_weights == 2 and not restricted
+    if not fits:
         raise ValueError(
-            "ConstraintSetDisplay shows linear classifiers of two classes in two dimensions: fit "
-            "one to two features with fit_intercept=False, or to one feature with "
-            "fit_intercept=True, without a kernel, label_bounds and class_prior."
+            "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier "
+            "(the last step of a pipeline) of two classes in two dimensions: fit one to two "
+            "features with fit_intercept=False, or to one feature with fit_intercept=True, without "
+            f"a kernel, label_bounds and class_prior. Got {estimator!r}."
         )
 
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass, field
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import check_random_state
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._plotting import _validate_score_name
 
-from neverworse._palette import BLUE, ORANGE
-from neverworse._typing import Indices, Matrix
 from neverworse._words import documented_like
-from neverworse.model_selection import labeled_learning_curve, unlabeled_learning_curve
+from neverworse.model_selection import learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LOGARITHMIC = 8  # sizes that differ by more than this factor
-CURVES: dict[str, Any] = {"unlabeled": unlabeled_learning_curve, "labeled": labeled_learning_curve}
 
 
 class Display:
@@ -38,37 +34,34 @@ class Display:
 
     ax_: Axes
     figure_: Figure
+    _size: tuple[float, float] | None = None  # of a new figure, in inches
 
-    def _axes(self, ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
-        """Return where to draw; a new figure, of a size in inches, if nothing is given."""
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
         if ax is None:
             check_matplotlib_support(f"{type(self).__name__}.plot")
             from matplotlib import pyplot as plt
 
-            ax = plt.figure(layout="constrained", figsize=size).add_subplot()
+            ax = plt.figure(layout="constrained", figsize=self._size).add_subplot()
         self.ax_ = ax
         self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
-        return ax
+        self._draw(ax)
+        return self
 
-
-def ink() -> str:
-    """Return the colour of text in the style that is in use, light or dark."""
-    import matplotlib as mpl
-
-    return str(mpl.rcParams["text.color"])
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None: ...
 
 
 def legend_above(ax: Axes) -> None:
     """Add a legend above the axes: inside, it might hide a point."""
-    ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=3,
-        frameon=False,
-        columnspacing=1.2,
-        handlelength=1.6,
-        fontsize="small",
-    )
+    where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+    ax.legend(**where, frameon=False, fontsize="small")
 
 
 def last_step(estimator: Any) -> tuple[Any, list[Any]]:
@@ -96,94 +89,63 @@ def names_of_features(estimator: Any, before: list[Any]) -> list[str]:
 
 
 @documented_like(Display)
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class UnlabeledLearningCurveDisplay(Display):
     """Scores on held-out labeled rows, over the number of unlabeled (or labeled) training rows.
 
-    Shows whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels.
-
-    Create it with `from_estimator`.
+    The line is the mean score over the splits, with a band of one standard deviation. It shows
+    whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels. Create
+    it with `from_estimator`; for a second curve, such as that of the supervised counterpart, do so
+    again with the same `random_state` and ``ax=display.ax_``.
 
     Parameters
     ----------
-    sizes : array of shape (n_sizes,)
-        Numbers of unlabeled (or labeled) training rows.
-    test_scores : array of shape (n_sizes, n_splits)
-        Scores on held-out rows.
-    baseline_scores : array of shape (n_sizes, n_splits), optional
-        Scores of a baseline on the same splits.
-    score_name : str, optional
-        Name of the score, for the axis.
-    rows : {"unlabeled", "labeled"}, default="unlabeled"
-        Which training rows vary in number.
-    estimator_name, baseline_name : str
-        Names for the legend.
+    curve : LearningCurve
+        What `learning_curve` returned; its scores are negated if they are to be.
+    estimator_name, score_name : str
+        Names for the legend and for the axis.
 
     Attributes
     ----------
     {ax_, figure_}
-    lines_ : list of matplotlib Line2D
-        The curve, and that of the baseline if there is one.
+    line_ : matplotlib Line2D
+        The curve.
 
     See Also
     --------
-    neverworse.model_selection.unlabeled_learning_curve : Computes it.
-    neverworse.model_selection.labeled_learning_curve : The same for labeled rows.
+    neverworse.model_selection.learning_curve : Computes it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+    >>> from neverworse import ProjectedLeastSquaresClassifier
     >>> from neverworse.plots import UnlabeledLearningCurveDisplay
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 1000)
     >>> X = rng.normal(size=(1000, 60)) + 0.3 * y[:, None]
     >>> y[100:] = -1
     >>> display = UnlabeledLearningCurveDisplay.from_estimator(
-    ...     ProjectedLeastSquaresClassifier(),
-    ...     X,
-    ...     y,
-    ...     baseline=LeastSquaresClassifier(),
-    ...     scoring="neg_brier_score",
-    ...     negate_score=True,
-    ...     random_state=0,
+    ...     ProjectedLeastSquaresClassifier(), X, y, scoring="neg_brier_score", negate_score=True
     ... )
-    >>> display.sizes
+    >>> display.curve.sizes
     array([ 28,  56, 112, 225, 450, 900])
     """
 
-    sizes: Indices
-    test_scores: Matrix
-    baseline_scores: Matrix | None = None
-    score_name: str | None = None
-    rows: Literal["unlabeled", "labeled"] = "unlabeled"
+    curve: Any
     estimator_name: str = "estimator"
-    baseline_name: str = "baseline"
-    lines_: list[Any] = field(default_factory=list, init=False)
+    score_name: str = "Score"
 
     @classmethod
-    @documented_like(unlabeled_learning_curve)
     def from_estimator(
         cls,
         estimator: Any,
         X: Any,
         y: Any,
         *,
-        rows: str = "unlabeled",
-        sizes: Any = None,
-        baseline: Any = None,
-        cv: Any = None,
-        n_repeats: int = 5,
-        groups: Any = None,
         scoring: Any = None,
-        sample_weight: Any = None,
-        missing_label: Any = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        ax: Axes | None = None,
         negate_score: bool = False,
-        score_name: str | None = None,
-        **plot_params: Any,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> UnlabeledLearningCurveDisplay:
         """Compute a learning curve, and draw it.
 
@@ -192,93 +154,35 @@ class UnlabeledLearningCurveDisplay(Display):
         estimator : classifier or regressor
             Cloned and fitted; it need not be fitted before.
         X, y : array-likes
-            Labeled and unlabeled rows, as in `unlabeled_learning_curve`.
-        rows : {"unlabeled", "labeled"}, default="unlabeled"
-            Which training rows vary in number.
-        sizes : array-like, optional
-            The `unlabeled_sizes` of `unlabeled_learning_curve`, or the `labeled_sizes` of
-            `labeled_learning_curve`.
-        baseline : classifier or regressor, optional
-            Scored on the same splits and drawn as a second line, for example the supervised
-            counterpart.
-        {cv, n_repeats, groups}
+            Labeled and unlabeled rows, as in `learning_curve`.
         scoring : str, callable or None, default=None
             One score, as in `neverworse.model_selection.labeled_scorer`.
-        {sample_weight, missing_label, n_jobs}
-        random_state : int, RandomState or None, default=None
-            Seed of folds and subsets, the same for the baseline.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
         negate_score : bool, default=False
             Whether to negate the score, for scores whose names start with ``neg_``.
-        score_name : str, optional
-            Name of the score; derived from `scoring` if not given.
-        **plot_params
-            Passed to `plot`.
-        """
-        if rows not in CURVES:
-            raise ValueError(f"rows={rows!r} must be 'unlabeled' or 'labeled'.")
-        if not isinstance(random_state, Integral):  # both curves need the same
-            random_state = check_random_state(random_state).randint(2**31 - 1)
-        options = {"cv": cv, "n_repeats": n_repeats, "groups": groups, "scoring": scoring}
-        options |= {"sample_weight": sample_weight, "missing_label": missing_label}
-        options |= {"random_state": random_state, "n_jobs": n_jobs, f"{rows}_sizes": sizes}
-        curve = CURVES[rows](estimator, X, y, **options)
-        if isinstance(curve.test_scores, dict):
-            raise ValueError(f"scoring={scoring!r} must be one score, not several.")
-        baseline_scores = None
-        if baseline is not None:
-            baseline_scores = CURVES[rows](baseline, X, y, **options).test_scores
-        display = cls(
-            sizes=curve.sizes,
-            test_scores=curve.test_scores,
-            baseline_scores=baseline_scores,
-            score_name=_validate_score_name(score_name, scoring, negate_score),
-            rows=curve.rows,
-            estimator_name=type(last_step(estimator)[0]).__name__,
-            baseline_name=type(last_step(baseline)[0]).__name__,
-        )
-        return display.plot(ax=ax, negate_score=negate_score, **plot_params)
-
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        negate_score: bool = False,
-        line_kw: dict[str, Any] | None = None,
-        fill_between_kw: dict[str, Any] | None = None,
-        legend: bool = True,
-    ) -> UnlabeledLearningCurveDisplay:
-        """Draw the mean score over the splits, with a band of one standard deviation.
-
-        Parameters
-        ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        negate_score : bool, default=False
-            Whether to negate the score.
-        line_kw, fill_between_kw : dict, optional
-            Keyword arguments for matplotlib's `plot` and `fill_between`.
-        legend : bool, default=True
-            Whether to add a legend if there are two lines.
+        **options
+            Passed to `neverworse.model_selection.learning_curve`: `rows`, `sizes`, `cv` and others.
         """
-        ax = self._axes(ax)
-        lines = [(self.estimator_name, self.test_scores, BLUE, "o", "-")]
-        if self.baseline_scores is not None:
-            lines.append((self.baseline_name, self.baseline_scores, ORANGE, "s", "--"))
-        self.lines_ = []
-        for label, scores, colour, marker, style in lines:
-            mean, spread = scores.mean(axis=1) * (-1) ** negate_score, scores.std(axis=1)
-            look = {"color": colour, "marker": marker, "linestyle": style, "label": label}
-            self.lines_ += ax.plot(self.sizes, mean, **{**look, **(line_kw or {})})
-            band = {"color": colour, "alpha": 0.12, "linewidth": 0.0, **(fill_between_kw or {})}
-            ax.fill_between(self.sizes, mean - spread, mean + spread, **band)
-        if self.sizes[0] > 0 and self.sizes[-1] > LOGARITHMIC * self.sizes[0]:
+        curve = learning_curve(estimator, X, y, scoring=scoring, **options)
+        if isinstance(curve.test_scores, dict):
+            raise ValueError(f"scoring={scoring!r} must be one score, not several.")
+        if negate_score:
+            curve = replace(curve, test_scores=-curve.test_scores)
+        name = type(last_step(estimator)[0]).__name__
+        score_name = _validate_score_name(None, scoring, negate_score) or "Score"
+        return cls(curve, name, score_name).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        sizes, scores = self.curve.sizes, self.curve.test_scores
+        mean, spread = scores.mean(axis=1), scores.std(axis=1)
+        (self.line_,) = ax.plot(sizes, mean, "o-", label=self.estimator_name)
+        look = {"color": self.line_.get_color(), "alpha": 0.12, "linewidth": 0.0}
+        ax.fill_between(sizes, mean - spread, mean + spread, **look)
+        if sizes[0] > 0 and sizes[-1] > LOGARITHMIC * sizes[0]:
             ax.set_xscale("log")
-            ax.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes])
+            ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
             ax.set_xticks([], minor=True)
-        ax.set_xlabel(f"{self.rows} training rows")
-        ax.set_ylabel(f"{self.score_name or 'Score'} on held-out rows")
-        if legend and len(lines) > 1:
-            legend_above(ax)
-        return self
+        ax.set_xlabel(f"{self.curve.rows} training rows")
+        ax.set_ylabel(f"{self.score_name} on held-out rows")
+        legend_above(ax)

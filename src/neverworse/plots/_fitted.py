@@ -13,7 +13,7 @@ from neverworse._palette import BLUE, GREY, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
 from neverworse._words import count, cropped, documented_like, number
 from neverworse.estimators import Audit
-from neverworse.plots._display import Display, ink, last_step, legend_above, names_of_features
+from neverworse.plots._display import Display, last_step, legend_above, names_of_features
 from neverworse.projection import Certificate
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class CertificateDisplay(Display):
     rows; the true difference lies on the bar. Left of zero, the classifier is better than its
     baseline: it is never worse if the whole bar lies there.
 
-    Create it with `from_estimator`, or with `from_certificate` for an audit.
+    Create it with `from_estimator`; for what `neverworse.audit` returned, with
+    ``CertificateDisplay(found).plot()``.
 
     Parameters
     ----------
@@ -40,8 +41,6 @@ class CertificateDisplay(Display):
 
     Attributes
     ----------
-    best_case, worst_case : float
-        Ends of the bar.
     verdict : str
         The meaning of the bar in a few words, used as the title.
     {ax_, figure_}
@@ -61,13 +60,12 @@ class CertificateDisplay(Display):
     'Never worse than the supervised classifier, whatever the labels'
     """
 
+    _size = (6.4, 2.8)
+
     def __init__(self, certificate: Certificate | Audit) -> None:
         if not isinstance(certificate, (Certificate, Audit)):
-            raise TypeError(
-                f"Expected a Certificate or an Audit, but got a {type(certificate).__name__}."
-            )
+            raise TypeError(f"{certificate!r} is no Certificate or Audit.")
         self.certificate = certificate
-        self.best_case, self.worst_case = certificate.best_case, certificate.worst_case
         rows = count(certificate.n_labeled + certificate.n_unlabeled, "row")
         if isinstance(certificate, Audit):
             self._is_same, baseline = certificate._is_same, "the baseline"
@@ -89,16 +87,14 @@ class CertificateDisplay(Display):
         within = " within what is assumed" if certificate.assumptions.conditions() else ""
         if self._is_same:
             self.verdict = f"The same as {baseline}"
-        elif certificate.holds or self.best_case >= 0.0:
+        elif certificate.holds or certificate.best_case >= 0.0:
             never = "Never worse" if certificate.holds else "Never better"
             self.verdict = f"{never} than {baseline}, whatever the {labels}{within}"
         else:
             self.verdict = f"Not guaranteed: it depends on the unknown {labels}"
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Axes | None = None, **plot_params: Any
-    ) -> CertificateDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> CertificateDisplay:
         """Draw the certificate of a fitted estimator.
 
         Parameters
@@ -108,73 +104,45 @@ class CertificateDisplay(Display):
             last step of a pipeline or the best estimator of a search.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        **plot_params
-            Passed to `plot`.
         """
         check_is_fitted(estimator)
         step, _ = last_step(estimator)
         if not hasattr(step, "certificate_"):
             raise TypeError(
-                "CertificateDisplay needs an estimator with certificate_, which a "
-                f"{type(step).__name__} does not have. Fit a ProjectedLeastSquaresClassifier, or "
-                "compare any two classifiers with neverworse.audit and pass the result to "
-                "CertificateDisplay.from_certificate."
+                f"A {type(step).__name__} does not have certificate_. Compare it with another "
+                "classifier by neverworse.audit, and pass the result to CertificateDisplay."
             )
-        return cls(step.certificate_).plot(ax=ax, **plot_params)
+        return cls(step.certificate_).plot(ax)
 
-    @classmethod
-    def from_certificate(
-        cls, certificate: Certificate | Audit, *, ax: Axes | None = None, **plot_params: Any
-    ) -> CertificateDisplay:
-        """Draw a certificate, or what `neverworse.audit` returned; see `from_estimator`."""
-        return cls(certificate).plot(ax=ax, **plot_params)
-
-    def plot(
-        self, ax: Axes | None = None, *, bar_kw: dict[str, Any] | None = None, title: bool = True
-    ) -> CertificateDisplay:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        bar_kw : dict, optional
-            Keyword arguments for matplotlib's `barh`.
-        title : bool, default=True
-            Whether the verdict is the title.
-        """
-        ax = self._axes(ax, (6.4, 2.8))
-        self._draw_sides(ax)
-        width = self.worst_case - self.best_case
+    def _draw(self, ax: Axes) -> None:
+        best, worst = self.certificate.best_case, self.certificate.worst_case
+        self._draw_sides(ax, min(best, 0.0), max(worst, 0.0))
+        width = worst - best
         if self._is_same:
-            ax.plot([self.best_case + width / 2], [0], "o", color=GREY, markersize=10)
-            ends = [(self.best_case + width / 2, "no difference", "center")]
+            ax.plot([best + width / 2], [0], "o", color=GREY, markersize=10)
+            ends = [(best + width / 2, "no difference", "center")]
         else:
-            look = {"color": BLUE if self.certificate.holds else ORANGE, **(bar_kw or {})}
-            look = {"left": self.best_case, "height": BAR, "edgecolor": look["color"], **look}
-            ax.barh(0, width, **look)
+            colour = BLUE if self.certificate.holds else ORANGE
+            ax.barh(0, width, left=best, height=BAR, color=colour, edgecolor=colour)
             # The texts beside a short bar grow away from each other, so that they do not overlap.
             is_long = width > 0.5 * np.ptp(ax.get_xlim())
             first, last = ("left", "right") if is_long else ("right", "left")
             ends = [
-                (self.best_case, f"at best\n{_change(self.best_case)}", first),
-                (self.worst_case, f"at worst\n{_change(self.worst_case)}", last),
+                (best, f"at best\n{_change(best)}", first),
+                (worst, f"at worst\n{_change(worst)}", last),
             ]
         for x, text, side in ends:
             shift = {"left": 3, "center": 0, "right": -3}[side]
             ax.annotate(text, (x, -BAR / 2), (shift, -5), ha=side, zorder=4, **TEXT)
         ax.set_xlabel(self._axis_name)
-        if title:
-            ax.set_title(self.verdict, fontsize="medium")
-        return self
+        ax.set_title(self.verdict, fontsize="medium")
 
-    def _draw_sides(self, ax: Axes) -> None:
+    def _draw_sides(self, ax: Axes, low: float, high: float) -> None:
         """Draw the line at zero and name its sides, leaving room for the names."""
-        low, high = min(self.best_case, 0.0), max(self.worst_case, 0.0)
         size = (high - low) or 1.0
         left, right = min(low - 0.15 * size, -0.35 * size), max(high + 0.15 * size, 0.35 * size)
         ax.set(xlim=(left, right), ylim=(-1.0, 1.0), yticks=[])
-        ax.axvline(0.0, color=ink(), linewidth=1.2, zorder=3)
+        ax.axvline(0.0, color=GREY, linewidth=1.2, zorder=3)
         ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)
         ax.axvspan(0.0, right, color=ORANGE, alpha=0.08, linewidth=0.0)
         for text, shift, side in (("← better", -6, "right"), ("worse →", 6, "left")):
@@ -204,6 +172,8 @@ class CoefficientShiftDisplay(Display):
     feature_names : sequence of str
     class_name : str, optional
         The class whose score they make up.
+    max_features : int or None, default=20
+        Number of features to show, those that moved most; None for all.
 
     Attributes
     ----------
@@ -220,7 +190,7 @@ class CoefficientShiftDisplay(Display):
     >>> y[20:] = -1
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
     >>> display = CoefficientShiftDisplay.from_estimator(clf, max_features=3)
-    >>> display.shown(3)
+    >>> [name.get_text() for name in display.ax_.get_yticklabels()]
     ['x4', 'x3', 'x2']
     """
 
@@ -229,6 +199,7 @@ class CoefficientShiftDisplay(Display):
     feature_names: Sequence[str]
     _: KW_ONLY
     class_name: str | None = None
+    max_features: int | None = 20
 
     @classmethod
     def from_estimator(
@@ -236,9 +207,8 @@ class CoefficientShiftDisplay(Display):
         estimator: Any,
         *,
         target_class: Any = None,
-        feature_names: Sequence[str] | None = None,
+        max_features: int | None = 20,
         ax: Axes | None = None,
-        **plot_params: Any,
     ) -> CoefficientShiftDisplay:
         """Draw the coefficients of a fitted estimator.
 
@@ -250,13 +220,10 @@ class CoefficientShiftDisplay(Display):
         target_class : class, optional
             With more than two classes, the class whose coefficients are drawn; by default the one
             whose coefficients moved most.
-        feature_names : sequence of str, optional
-            Names of the features of the (last) estimator. By default those that it was fitted
-            with or that the pipeline generates, otherwise x1, x2, ...
+        max_features : int or None, default=20
+            Number of features to show, those that moved most; None for all.
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        **plot_params
-            Passed to `plot`.
         """
         check_is_fitted(estimator)
         step, before = last_step(estimator)
@@ -277,59 +244,31 @@ class CoefficientShiftDisplay(Display):
                     "coefficients (two classes have one score, for the second)."
                 )
             row = scored.index(target_class)
-        names = names_of_features(step, before) if feature_names is None else list(feature_names)
-        if len(names) != projected.shape[1]:
-            raise ValueError(
-                f"feature_names has {len(names)} names, but the estimator has "
-                f"{projected.shape[1]} features."
-            )
-        name = str(scored[row]) if scored else None
+        names, name = names_of_features(step, before), str(scored[row]) if scored else None
         display = cls(supervised[row], projected[row], names, class_name=name)
-        return display.plot(ax=ax, **plot_params)
+        display.max_features = max_features
+        return display.plot(ax)
 
-    def shown(self, max_features: int | None = 20) -> list[str]:
-        """Return the names of the (at most 20) features that moved most, the first one most."""
-        return [self.feature_names[k] for k in self._order(max_features)]
+    @property
+    def _order(self) -> Any:
+        if self.max_features is not None and self.max_features < 1:
+            raise ValueError(f"max_features={self.max_features} must be positive, or None for all.")
+        moved = np.abs(self.projected - self.supervised)
+        return np.argsort(-moved, kind="stable")[: self.max_features]
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        max_features: int | None = 20,
-        point_kw: dict[str, Any] | None = None,
-        line_kw: dict[str, Any] | None = None,
-        legend: bool = True,
-    ) -> CoefficientShiftDisplay:
-        """Draw the display.
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return 6.4, 1.4 + 0.28 * len(self._order)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        max_features : int or None, default=20
-            Number of features to show, those that moved most; None for all.
-        point_kw, line_kw : dict, optional
-            Keyword arguments for matplotlib's `plot` of the points and `hlines` of the lines
-            between them.
-        legend : bool, default=True
-            Whether to add a legend.
-        """
-        if max_features is not None and max_features < 1:
-            raise ValueError(f"max_features={max_features} must be at least 1, or None for all.")
-        order = self._order(max_features)
-        ax = self._axes(ax, (6.4, 1.4 + 0.28 * len(order)))
+    def _draw(self, ax: Axes) -> None:
+        order = self._order
         places = np.arange(len(order))
         before, after = self.supervised[order], self.projected[order]
-        ax.axvline(0.0, color=ink(), linewidth=0.8)
-        line = {"color": LIGHT_GREY, "linewidth": 2.5, **(line_kw or {})}
-        ax.hlines(places, before, after, **line)
+        ax.axvline(0.0, color=GREY, linewidth=0.8)
+        ax.hlines(places, before, after, color=LIGHT_GREY, linewidth=2.5)
         # The first is larger, to be seen where the second covers it.
-        for label, values, marker, colour, size in (
-            ("supervised", before, "s", ORANGE, 7.5),
-            ("projected", after, "o", BLUE, 5.5),
-        ):
-            look = {"marker": marker, "markersize": size, "color": colour, "linestyle": "none"}
-            ax.plot(values, places, **{**look, "label": label, "zorder": 3, **(point_kw or {})})
+        ax.plot(before, places, "s", color=ORANGE, markersize=7.5, label="supervised", zorder=3)
+        ax.plot(after, places, "o", color=BLUE, markersize=5.5, label="projected", zorder=3)
         names = [cropped(self.feature_names[k], LONGEST_NAME) for k in order]
         ax.set_yticks(places, names)
         ax.set_ylim(len(order) - 0.5, -0.5)
@@ -337,11 +276,6 @@ class CoefficientShiftDisplay(Display):
         n, n_shown = len(self.feature_names), len(order)
         some = f"\n({n_shown:,} of {n:,} features: those that moved most)" if n_shown < n else ""
         ax.set_xlabel(f"coefficient{of_class}{some}")
-        if legend:
-            legend_above(ax)
+        legend_above(ax)
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        return self
-
-    def _order(self, max_features: int | None) -> Any:
-        return np.argsort(-np.abs(self.projected - self.supervised), kind="stable")[:max_features]

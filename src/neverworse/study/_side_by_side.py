@@ -10,14 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from neverworse import model_selection
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse._words import change
 from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores
-from neverworse.model_selection import (
-    LearningCurve,
-    labeled_learning_curve,
-    unlabeled_learning_curve,
-)
 from neverworse.rows import Rows, as_rows
 from neverworse.study._fit import TableFit
 from neverworse.study._held_out import Sample, brier_scores, draw_sample, mean_over_folds
@@ -197,24 +193,23 @@ def learning_curve(
     shares, most = np.array(SHARES[rows]), MOST_UNLABELED[rows]
     n_fits = float(shares.sum()) if rows == "unlabeled" else float(len(shares))
     sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=n_fits)
-    curve_of: Any = labeled_learning_curve
     if rows == "unlabeled":
-        curve_of = unlabeled_learning_curve
         # With fewer rows than features, any weights fit: that says nothing about more rows.
         enough = shares * sample.n_unlabeled + sample.n_labeled >= sample.X.shape[1]
         enough[-2:] = True
         shares = shares[enough]
-    found = curve_of(
+    found = model_selection.learning_curve(
         projected,
         sample.X,
         sample.y,
+        rows=rows,
+        sizes=shares,
         cv=sample.n_folds,
         n_repeats=min(MOST_REPEATS, sample.n_repeats),
         scoring=_both_models,
         sample_weight=sample.weights,
         missing_label=np.nan,
         random_state=seed,
-        **{f"{rows}_sizes": shares},
     )
     return _curve(found, sample)
 
@@ -231,7 +226,7 @@ def _both_models(
     return found
 
 
-def _curve(curve: LearningCurve, sample: Sample) -> Curve:
+def _curve(curve: Any, sample: Sample) -> Curve:
     if len(curve.sizes) < 2:
         raise ValueError(f"There are too few {curve.rows} rows.")
 
