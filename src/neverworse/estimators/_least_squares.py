@@ -25,19 +25,14 @@ RELATIVE_PENALTIES = np.logspace(-6, 2, 25)
 LOSS_TOLERANCE = 1e-10
 
 
-def _losses_and_hits(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
-    """Return squared errors and, of classes, correct predictions, summed for every penalty."""
-    if len(target) > 1:
-        hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
-    else:  # a soft label counts as a hit in part
-        hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
-    return np.stack([np.sum((scores - target) ** 2, axis=1), hits]) @ weights
+def _squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
+    """Return the sum over the rows for every penalty."""
+    return np.sum((scores - target) ** 2, axis=1) @ weights
 
 
 CONSTRAINTS: dict[str, list[Any] | str] = {
     "alpha": [Interval(Real, 0, None, closed="left")],
     "alphas": ["array-like", None],
-    "scoring": [StrOptions({"brier", "accuracy"})],
     "class_weight": [StrOptions({"balanced"}), dict, None],
     "fit_intercept": ["boolean"],
     "rcond": [Interval(Real, 0, 1, closed="left"), None],
@@ -47,7 +42,7 @@ CONSTRAINTS: dict[str, list[Any] | str] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedModel(LinearModel):
+class SupervisedModel(KernelModel, LinearModel):
     """Base of least squares models of the labeled rows. All others are ignored."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -85,15 +80,20 @@ class GivenPenalty(SupervisedModel):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedClassifier(SupervisedModel, IndicatorClassifier):
-    """Base of classifiers of the labeled rows."""
+class ChosenPenalty(SupervisedModel):
+    """Chooses the penalty by leave-one-out."""
 
-    class_weight: Any = None
-    missing_label: Any = "auto"
+    _loss_name: ClassVar[str]
+
+    alphas: Any = field(default=None, kw_only=False)
+
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        self.alphas_, losses = fit_by_leave_one_out(self, training, landmarks, self.alphas)
+        setattr(self, self._loss_name, losses)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
+class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
@@ -184,10 +184,13 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     array([0, 1])
     """
 
+    class_weight: Any = None
+    missing_label: Any = "auto"
+
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
+class LeastSquaresClassifierCV(ChosenPenalty, IndicatorClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
     For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
@@ -202,14 +205,8 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
         the centred columns of the labeled rows (those that vary), so that the units of the features
         do not matter.
     {fit_intercept}
-    class_weight : None, "balanced" or dict, default=None
-        Factors for the weights of labeled rows, as in `LeastSquaresClassifier`. Left-out rows are
-        scored with these weights; "balanced" ones are those of all labeled rows.
-    {missing_label}
+    {class_weight, missing_label}
     {kernel, gamma, degree, coef0, n_components, random_state}
-    scoring : {"brier", "accuracy"}, default="brier"
-        What is compared: the mean squared error of the left-out scores, or the accuracy of the
-        left-out predictions (and the squared error where that is equal).
 
     Attributes
     ----------
@@ -217,8 +214,8 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
         The penalty that was chosen; the largest of equally good ones.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
-    loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
-        Mean squared error (summed over the classes) and accuracy of the left-out scores.
+    loo_brier_ : array of shape (n_alphas,)
+        Mean squared error of the left-out scores, summed over the classes.
     gammas_ : array of shape (9,)
         With ``gamma="loo"``: the values that were tried. The attributes above are about the best.
     loo_gammas_ : array of shape (9,)
@@ -246,42 +243,33 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
     array([0.435, 0.385, 0.25 , 0.205, 0.245])
     """
 
-    alphas: Any = field(default=None, kw_only=False)
-    scoring: str = "brier"
+    _loss_name: ClassVar[str] = "loo_brier_"
 
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        self.alphas_, self.loo_brier_, self.loo_accuracy_ = fit_by_leave_one_out(
-            self, training, landmarks, self.alphas, self.scoring
-        )
+    class_weight: Any = None
+    missing_label: Any = "auto"
 
 
 def fit_by_leave_one_out(
-    model: Any,
-    training: TrainingRows,
-    landmarks: Indices | None,
-    alphas: Any,
-    scoring: str = "brier",
-) -> tuple[Vector, Vector, Vector]:
+    model: Any, training: TrainingRows, landmarks: Indices | None, alphas: Any
+) -> tuple[Vector, Vector]:
     """Fit a model to the labeled rows with the penalty (and the gamma) that leave-one-out chooses.
 
-    Returns the penalties that were tried, and for each the mean squared error and the accuracy of
-    left-out rows.
+    Returns the penalties that were tried, and the mean squared error of left-out rows for each.
     """
     best, tried = None, []
     for space, inside in spaces(model, training, landmarks):
         rows, target, weights = inside.labeled()
         penalties = _penalties(alphas, rows, weights, model.fit_intercept)
         sums = leave_one_out(
-            rows, target, weights, penalties, _losses_and_hits, model.fit_intercept, space.one_unit
+            rows, target, weights, penalties, _squared_errors, model.fit_intercept, space.one_unit
         )
-        error, accuracy = sums / float(rows.n_rows if weights is None else weights.sum())
-        losses = [error] if scoring == "brier" else [1.0 - accuracy, error]
+        losses = sums / float(rows.n_rows if weights is None else weights.sum())
         chosen = _best(penalties, losses)
-        loss = float(losses[0][chosen])
+        loss = float(losses[chosen])
         tried.append((space.gamma, loss))
         if best is None or loss < best[0] - LOSS_TOLERANCE * abs(best[0]):
             best = loss, float(penalties[chosen]), space, inside
-            found = penalties, error, accuracy
+            found = penalties, losses
     assert best is not None
     _, alpha, space, inside = best
     fit_least_squares(model, inside, alpha, space=space)
@@ -303,16 +291,15 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
     return penalties
 
 
-def _best(alphas: Vector, losses: list[Vector]) -> int:
-    """Return where the loss is smallest; if equal, the next loss, and then the largest penalty."""
-    usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
-    if not usable.size:
+def _best(alphas: Vector, losses: Vector) -> int:
+    """Return where the loss is smallest; if equal, the largest penalty."""
+    usable = np.isfinite(losses)
+    if not usable.any():
         raise ValueError(
             "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
             "sample, or one that outweighs all others by far. Label more rows, bring the weights "
             "closer together, or set alpha to a number."
         )
-    for loss in losses:
-        least = loss[usable].min()
-        usable = usable[loss[usable] <= least + LOSS_TOLERANCE * abs(least)]
-    return int(usable[alphas[usable].argmax()])
+    least = losses[usable].min()
+    equal = usable & (losses <= least + LOSS_TOLERANCE * abs(least))
+    return int(np.where(equal, alphas, -1.0).argmax())

@@ -10,21 +10,19 @@ from sklearn.base import _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
-from neverworse.estimators._kernels import KernelModel
 from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_targets
 from neverworse.estimators._least_squares import (
+    ChosenPenalty,
     GivenPenalty,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
-    SupervisedModel,
-    fit_by_leave_one_out,
 )
 from neverworse.estimators._linear import LinearClassifier, LinearModel, RegressorMixin
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, ProjectedModel
-from neverworse.projection import TrainingRows, Weights
+from neverworse.projection import Weights
 
 
 class LinearRegressor(RegressorMixin, LinearModel):
@@ -92,16 +90,9 @@ class LinearRegressor(RegressorMixin, LinearModel):
         self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedRegressor(SupervisedModel, LinearRegressor):
-    """Base of regressions on the rows that have a target."""
-
-    missing_label: Any = np.nan
-
-
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
+class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
     r"""Least squares regression on the rows that have a target.
 
     Minimises, over these rows,
@@ -147,10 +138,12 @@ class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
     array([7.])
     """
 
+    missing_label: Any = np.nan
+
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
+class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
     Every row with a target is predicted by the fit to all others, in closed form, as in
@@ -181,16 +174,14 @@ class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
     10.0
     """
 
-    alphas: Any = field(default=None, kw_only=False)
+    _loss_name: ClassVar[str] = "loo_mse_"
 
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        tried = fit_by_leave_one_out(self, training, landmarks, self.alphas)
-        self.alphas_, self.loo_mse_, _ = tried
+    missing_label: Any = np.nan
 
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
+class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
     For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a

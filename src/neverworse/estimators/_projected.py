@@ -44,7 +44,7 @@ INTERPOLATES = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedModel(LinearModel):
+class ProjectedModel(KernelModel, LinearModel):
     """Base of estimators that project a supervised baseline on a constraint set."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -175,7 +175,7 @@ class ProjectedModel(LinearModel):
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClassifier):
+class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
