@@ -101,11 +101,8 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
 
-    More than two classes have one such target each, 1 for the rows of the class. Without intercept,
-    scores still have to approximate 0 and 1.
-
-    Unlabeled rows are ignored. This is the supervised counterpart of
-    `ProjectedLeastSquaresClassifier`, and is also known as Fisher's linear discriminant.
+    More than two classes have one such target each, 1 for the rows of the class. Unlabeled rows are
+    ignored. This is also known as Fisher's linear discriminant.
 
     Parameters
     ----------
@@ -115,9 +112,8 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     class_weight : None, "balanced" or dict, default=None
-        Factors for the weights :math:`s_i` of labeled rows, for each class. "balanced": all
-        classes have the same total weight, and all rows together as much as before, as in
-        scikit-learn. A dict from classes to factors; the factor of other classes is 1.
+        Factors for the weights of labeled rows, for each class, as in scikit-learn; unlabeled rows
+        keep their weights. A certificate is about the loss with these weights, and says so.
     missing_label : "auto" or scalar, default="auto"
         The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
         any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
@@ -132,8 +128,7 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
         Scores are linear in X, or functions in the space of a kernel, with the squared norm of the
         function in place of :math:`\lVert w \rVert^2`: by scikit-learn's name, or a function of two
         rows. "precomputed": X is the kernel of all pairs of training rows, and of new rows with
-        the training rows in predictions. Kernels measure distances or angles between rows, so
-        scale the columns first.
+        the training rows in predictions. Scale the columns first.
     gamma : float, "loo" or None, default=None
         Coefficient of the kernels "rbf", "laplacian" and "poly". None: one over the number of
         columns. "loo": the best of nine values by exact leave-one-out on the labeled rows, chosen
@@ -193,17 +188,15 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
 class LeastSquaresClassifierCV(ChosenPenalty, IndicatorClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
-    For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
-    takes no fits: with the error :math:`e_i` of the fit to all of them and its leverage
-    :math:`h_i`, the error without row i is :math:`e_i / (1 - h_i)`, exactly, and one
-    decomposition serves all penalties. Unlabeled rows are ignored; they are never scored.
+    For every penalty α, every labeled row i is scored by the fit to all other labeled rows, in
+    closed form: with the error :math:`e_i` of the fit to all of them and its leverage :math:`h_i`,
+    the error without row i is :math:`e_i / (1 - h_i)`. Unlabeled rows are ignored.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,) or None, default=None
         Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
-        the centred columns of the labeled rows (those that vary), so that the units of the features
-        do not matter.
+        the centred columns of the labeled rows (those that vary).
     {fit_intercept}
     {class_weight, missing_label}
     {kernel, gamma, degree, coef0, n_components, random_state}

@@ -95,19 +95,11 @@ class LinearRegressor(RegressorMixin, LinearModel):
 class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
     r"""Least squares regression on the rows that have a target.
 
-    Minimises, over these rows,
-
-    .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
-
-    Rows without a target are ignored. This is the supervised counterpart of
-    `ProjectedLeastSquaresRegressor`. Where all rows have a target, it is scikit-learn's
-    `LinearRegression` or `Ridge`.
+    Rows without a target are ignored. Where all rows have one, this is scikit-learn's `Ridge`.
 
     Parameters
     ----------
-    {alpha}
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised.
+    {alpha, fit_intercept}
     missing_label : scalar, default=np.nan
         The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
         for classes, -1 is a target unless it is given here.
@@ -184,20 +176,11 @@ class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
 class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
-    For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
-    scale with two ends. The constraint set Θ holds every weight vector that least squares on all
-    rows would give for some targets :math:`q_j \in [l_j, u_j]` of the unlabeled rows,
-
-    .. math:: w(q) = H^{-1} (X'Sy + U'Sq), \qquad H = X'SX + U'SU + \alpha P .
-
-    The projected weights are the point of Θ nearest to the supervised weights. In the distance
-    "all", :math:`\lVert w - w' \rVert_H`, they are never worse: for *all* targets of the unlabeled
-    rows within their bounds, the squared error on all training rows is at most that of the
-    supervised weights. The attribute `certificate_` says by how much, for these rows.
-
-    The narrower the bounds, the smaller Θ, and the more there is to gain. Bounds so wide that some
-    targets within them would reproduce the supervised weights leave nothing to improve for certain:
-    then these weights are returned, and the certificate says so.
+    For targets that are known to lie within bounds: shares, ratings, marks, anything on a scale
+    with two ends. As in `ProjectedLeastSquaresClassifier`, with targets of the unlabeled rows
+    within their bounds in place of soft labels: in the distance "all", the squared error on all
+    training rows is at most that of the supervised regression, whatever these targets are. The
+    narrower the bounds, the more there is to gain.
 
     Parameters
     ----------
@@ -205,53 +188,31 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         Smallest and largest possible target of the unlabeled rows.
 
         - (low, high): two finite numbers. All known targets have to lie between them.
-        - "labeled": the smallest and the largest known target. That is an assumption, and the
-          fewer rows have a target the bolder it is: the guarantee is void if the target of an
-          unlabeled row lies outside of the range of the known ones.
-        - None: nothing. Then every unlabeled row needs bounds of its own, see `target_bounds` in
-          `fit`.
-    distance : {"all", "labeled", "unlabeled", "euclidean"} or array, default="all"
-        How the distance between two regressions is measured, as in
-        `ProjectedLeastSquaresClassifier`. Never worse on all rows with "all", on the unlabeled rows
-        with "unlabeled"; no guarantee with the others.
+        - "labeled": the smallest and the largest known target. The fewer these are, the bolder is
+          this assumption.
+        - None: every unlabeled row needs bounds of its own, see `target_bounds` in `fit`.
+    {distance}
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the rows with a
-        target, as in `LeastSquaresRegressorCV`, or a number, as in `LeastSquaresRegressor`.
+        target, or a number.
     {constraint_alpha, fit_intercept, rcond, missing_label}
     {solver, tol, max_iter, max_time, verbose}
     {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
-        Projected weights.
-    intercept_ : float
-        Their intercept.
+    {coef_, intercept_}
     supervised_ : LeastSquaresRegressor or LeastSquaresRegressorCV
         The supervised baseline, fitted to the labeled rows.
     imputed_targets_ : array of shape (n_unlabeled,)
         Targets of the unlabeled rows, in their order and within their bounds, for which least
-        squares on all rows gives the projected weights. Most of them lie at one of their bounds;
-        they are not predictions. Rows with equal bounds count as labeled, and are not included.
+        squares on all rows gives the projected weights. They are not predictions.
     {certificate_, n_iter_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     See Also
     --------
     LeastSquaresRegressor : The supervised baseline.
     ProjectedLeastSquaresClassifier : The same for classes.
-
-    Notes
-    -----
-    Predictions are not kept within the range. If the targets are, ``np.clip(reg.predict(X), low,
-    high)`` is at most as far from each of them.
-
-    `score` needs the targets of all rows it is given. For rows of which some have none, there are
-    `labeled_scorer` and the splitters of `neverworse.model_selection`.
-
-    References
-    ----------
-    J. H. Krijthe and M. Loog, "Projected estimators for robust semi-supervised classification",
-    Machine Learning 106 (2017), 993-1008.
 
     Examples
     --------
@@ -269,20 +230,6 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     True
     >>> round(reg.certificate_.guaranteed_improvement)  # of the sum of squared errors
     189
-
-    That is certain whatever the other 970 ratings are. Here they are known:
-
-    >>> round(reg.supervised_.score(X, stars), 2), round(reg.score(X, stars), 2)
-    (0.1, 0.36)
-
-    Of the next 300 books, it is known which ones got four stars or more:
-
-    >>> bounds = np.full((1000, 2), np.nan)
-    >>> bounds[30:330] = np.where(stars[30:330, None] >= 4, [4, 5], [1, 3])
-    >>> reg.fit(X, y, target_bounds=bounds).certificate_.holds
-    True
-    >>> round(reg.score(X, stars), 2)
-    0.43
     """
 
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)

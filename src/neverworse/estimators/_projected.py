@@ -188,20 +188,14 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     unlabeled rows, the quadratic loss on all training rows is at most that of the supervised
     weights. The attribute `certificate_` says by how much, for these rows.
 
-    Knowing more about the labels makes Θ smaller and the classifier less conservative. The
-    guarantee then holds for every labeling that agrees with this knowledge:
-
-    - *several classes*: one-hot targets, and soft labels that are shares of the classes. The loss
-      is summed over the classes;
-    - *weak labels*: bounds of the label of a row, see `label_bounds` in `fit`;
-    - *class prior*: bounds of the share of a class among the unlabeled rows. With
-      ``class_prior="confidence"`` they hold with probability `prior_level` if labels are missing
-      completely at random, and so does the guarantee.
+    Knowing more about the labels (`label_bounds` in `fit`, `class_prior`) makes Θ smaller and the
+    classifier less conservative. The guarantee then holds for every labeling that agrees with this
+    knowledge. With more than two classes, the loss is summed over the classes.
 
     Parameters
     ----------
     distance : {"all", "labeled", "unlabeled", "euclidean"} or array, default="all"
-        How the distance between two classifiers is measured: by their scores on
+        On which rows the scores of two models are compared to measure their distance.
 
         - "all": all training rows (and the penalty `constraint_alpha`). Never worse in quadratic
           loss on all rows.
@@ -209,14 +203,11 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
           conservative, without the guarantee.
         - "unlabeled": the unlabeled rows, with a constraint set made of these rows alone. Never
           worse in quadratic loss on the unlabeled rows: the transductive variant.
-        - an array D of shape (k, n_features): the rows of D.
-
-        or, for "euclidean", by the Euclidean norm of the difference of their weights, intercept
-        included.
+        - an array of shape (k, n_features): its rows.
+        - "euclidean": none; by the norm of the difference of their weights and intercepts.
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
-        rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
-        paper uses 0.0. The guarantee is only as good as the baseline.
+        rows, or a number. The paper uses 0.0. The guarantee is only as good as the baseline.
     constraint_alpha : float or "same", default="same"
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
         "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
@@ -233,37 +224,27 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     max_time : float or None, default=None
         Maximum time of the solver in seconds.
     verbose : int, default=0
-        If positive, write a line to stderr for every stage of the fit, with the number of rows and,
-        where known, passes, duality gap and an estimate of the time left. Callbacks of scikit-learn
+        If positive, write a line to stderr for every stage of the fit. Callbacks of scikit-learn
         (1.9 or newer) see the same stages.
     {kernel, gamma, degree, coef0, n_components, random_state}
     class_prior : None, number, interval, array, dict or "confidence", default=None
         What is known about the share of classes among the unlabeled rows (weighted, if there are
         weights).
 
-        - a number: the share of the second of two classes; a tuple (low, high): an interval for
-          it.
-        - a list or array of shape (n_classes,) or (n_classes, 2): the share of every class, or
-          intervals. A list [low, high] of numbers that add up to 1 may be either, and is refused.
-        - a dict from classes to shares or intervals; other classes are not restricted.
+        - a dict from classes to shares or intervals (low, high); others are not restricted.
+        - a list or array with a share or an interval for every class.
+        - for two classes, a number: the share of the second one; a tuple (low, high): an interval
+          for it. (A list of two ascending numbers may be either, and is refused.)
         - "confidence": the exact confidence interval for the number of rows of every class among
           the unlabeled ones, from the labeled rows as a random subset of all rows: the
           hypergeometric test inverted, with Bonferroni's correction for more than two classes.
     prior_level : float, default=0.95
         Probability with which "confidence" intervals hold.
-    class_weight : None, "balanced" or dict, default=None
-        Factors for the weights of labeled rows, for each class, in the baseline and in the
-        constraint set, as in `LeastSquaresClassifier`; unlabeled rows keep their weights. The
-        guarantee is then about the loss with these weights, and the certificate says so.
+    {class_weight}
 
     Attributes
     ----------
-    {classes_}
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Projected weights.
-    intercept_ : array of shape (1,) or (n_classes,)
-        Their intercept less 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
-    {dual_coef_, landmarks_, gamma_}
+    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_}
     supervised_ : LeastSquaresClassifier or LeastSquaresClassifierCV
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
@@ -274,8 +255,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     certificate_ : Certificate
         What is proved about the projected weights, compared with the supervised ones.
     n_iter_ : int
-        Number of Newton steps (or, with very many columns, of gradient steps of the labels, or of
-        function evaluations of L-BFGS-B).
+        Number of steps of the solver.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -345,8 +325,7 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
 
     `ProjectedLeastSquaresClassifier` with ``distance="labeled"``: of all classifiers that least
     squares could give for some labeling of the unlabeled rows, the one with the smallest loss on
-    the labeled rows. Less conservative than the projection in the distance "all", and without its
-    guarantee; the certificate says what is true for the rows at hand.
+    the labeled rows. The certificate says what is true for the rows at hand.
 
     Parameters
     ----------
