@@ -684,7 +684,7 @@ def test_no_labels_at_all(nothing):
     assert found.known_difference is None
     assert "labeled rows alone" not in found.summary()
     json.dumps(found.to_dict())
-    with pytest.raises(ValueError, match=r"'confidence' counts labeled rows .* but y has none"):
+    with pytest.raises(ValueError, match="counts the labeled rows of each class, but"):
         audit([0.1] * 4, [0.2] * 4, None, nothing, class_prior="confidence")
 
 
@@ -785,7 +785,7 @@ def test_regressors_with_bad_input():
     with pytest.raises(ValueError, match=r"and response='auto' \(got 'score'\)"):
         audit(reg, reg, X, y, label_bounds=(0, 9), response="score")
     clf = LogisticRegression().fit(X, [0, 0, 0, 1, 1, 1])
-    with pytest.raises(ValueError, match=r"The candidate is a regressor.*pass two regressors"):
+    with pytest.raises(ValueError, match="pass two regressors"):
         audit(reg, clf, X, y)
     with pytest.raises(ValueError, match=r"scores of shape \(5,\), but \(6,\) is needed"):
         audit(reg, np.zeros(5), X, y, label_bounds=(0, 9))
@@ -916,13 +916,13 @@ def test_arrays_of_wrong_shapes(fitted):
     with pytest.raises(ValueError, match=r"have the shapes \(120,\) and \(120, 3\)"):
         audit(np.zeros(n), np.zeros((n, 3)), X, y)
     three = np.full((n, 3), 1 / 3)
-    with pytest.raises(ValueError, match="scores are for 3 classes, but y has labels of 2"):
+    with pytest.raises(ValueError, match=r"classes in y \(0, 1\) .* shapes \(120, 3\)"):
         audit(three, three, X, y)
-    with pytest.raises(ValueError, match="scores are for 2 classes, but y has labels of 1"):
+    with pytest.raises(ValueError, match=r"classes in y \('a'\) .* shapes \(3,\)"):
         audit(np.zeros(3), np.zeros(3), None, ["a", None, None])
     bad = np.tile([0.25, 0.75], (n, 1))
     bad[4] = 0.2, 0.7
-    with pytest.raises(ValueError, match=r"do not add up to 1, first in row 4.*second one's only"):
+    with pytest.raises(ValueError, match=r"do not add up to 1, first in row 4.*second of two"):
         audit(bad, np.zeros(n), X, y)
 
 
@@ -941,7 +941,7 @@ def test_values_that_are_no_probabilities(fitted):
             audit(Duck(clf.classes_, bad), clf, X, y)
     bad = good.copy()
     bad[9] *= 0.9
-    with pytest.raises(ValueError, match="that do not add up to 1, first in row 9"):
+    with pytest.raises(ValueError, match="values that do not add up to 1, first in row 9"):
         audit(clf, bad, X, y)
     bad[5] = -0.2, 1.2
     with pytest.raises(ValueError, match=r"outside \[0, 1\], first in row 5.*response='score'"):
@@ -972,7 +972,7 @@ def test_label_propagation_that_gives_nan():
 
 def test_rows_that_do_not_match(fitted):
     X, y, clf = fitted
-    with pytest.raises(ValueError, match="X has 119 rows, but y has 120"):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         audit(clf, clf, X[1:], y)
     with pytest.raises(ValueError, match="y has no rows"):
         audit(clf, clf, X[:0], y[:0])
@@ -998,15 +998,15 @@ def test_bad_weights_bounds_and_priors(fitted):
         audit(clf, other, X, y, label_bounds=np.zeros((n, 3)))
     with pytest.raises(ValueError, match="label_bounds exclude the label in y in row 1"):
         audit(clf, other, X, y, label_bounds=np.tile([0.0, 0.5], (n, 1)))
-    with pytest.raises(ValueError, match="a share from 0 to 1"):
+    with pytest.raises(ValueError, match="numbers from 0 to 1"):
         audit(clf, other, X, y, class_prior=40)
-    with pytest.raises(ValueError, match="'guess' is not a prior"):
+    with pytest.raises(ValueError, match="class_prior is 'guess'"):
         audit(clf, other, X, y, class_prior="guess")
     with pytest.raises(ValueError, match="names the class 'a'"):
         audit(clf, other, X, y, class_prior={"a": 0.5})
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+    with pytest.raises(ValueError, match="prior_level must lie between 0 and 1"):
         audit(clf, other, X, y, class_prior="confidence", prior_level=1.5)
-    with pytest.raises(ValueError, match="different weights"):
+    with pytest.raises(ValueError, match="another sample_weight"):
         audit(clf, other, X, y, class_prior="confidence", sample_weight=np.arange(n) + 1.0)
 
 
@@ -1019,8 +1019,8 @@ WORDS = {
         "auto",
         (
             "Never worse: whatever the true labels of the 1 unlabeled row, the mean squared "
-            "loss of the scores of the candidate on these 3 rows is lower than that of the "
-            "baseline (between 2.68 and 4.347) by at least 2.51 and at most 4.177. On the 2 "
+            "loss of the scores of the candidate on these 3 rows is between 4.177 lower and 2.51 "
+            "lower than that of the baseline (between 2.68 and 4.347). On the 2 "
             "labeled rows alone, it is 1.89 lower. This is about these rows, not about "
             "others, and about squared losses, not about accuracy."
         ),
@@ -1029,9 +1029,9 @@ WORDS = {
         ([0.2, 0.9, 0.3], [0.6, 0.8, 0.2]),
         "predict_proba",
         (
-            "Not guaranteed: depending on the true labels of the 1 unlabeled row, the Brier "
-            "score of the candidate on these 3 rows may be up to 0.1667 higher or up to 0.1 "
-            "lower than that of the baseline (between 0.02667 and 0.1467). On the 2 labeled "
+            "Not guaranteed: whatever the true labels of the 1 unlabeled row, the Brier "
+            "score of the candidate on these 3 rows is between 0.1 lower and 0.1667 higher "
+            "than that of the baseline (between 0.02667 and 0.1467). On the 2 labeled "
             "rows alone, it is 0.01 higher. This is about these rows, not about others, and "
             "about squared losses, not about accuracy."
         ),
@@ -1041,8 +1041,8 @@ WORDS = {
         "score",
         (
             "Never better: whatever the true labels of the 1 unlabeled row, the mean squared "
-            "loss of the scores of the candidate on these 3 rows is higher than that of the "
-            "baseline (between 0.02667 and 0.11) by at least 1.24 and at most 2.907. On the 2 "
+            "loss of the scores of the candidate on these 3 rows is between 1.24 higher and 2.907 "
+            "higher than that of the baseline (between 0.02667 and 0.11). On the 2 "
             "labeled rows alone, it is 0.015 lower. This is about these rows, not about "
             "others, and about squared losses, not about accuracy."
         ),

@@ -54,6 +54,8 @@ def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
     """Return bounds of the shares that hold with the given probability."""
     labels, s = known.labels, known.labels.weights
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"prior_level must lie between 0 and 1, such as 0.95, got {level!r}.")
     if known.counts is None or not known.counts.any() or (s is not None and np.ptp(s[s > 0.0])):
         raise ValueError(
             "class_prior='confidence' counts the labeled rows of each class, but there are none, "

@@ -1,9 +1,4 @@
-"""Audit of any two fitted models: what is certain about their losses, whatever the labels.
-
-The loss difference of two scores is affine in every unknown label, so its extremes over all
-labelings are known in closed form (`neverworse.projection.certificate.certify`). `_inputs` turns
-fitted models and arrays into scores, and y, bounds and priors into what is known about the labels.
-"""
+"""Audit of any two fitted models: what is certain about their losses, whatever the labels."""
 
 from __future__ import annotations
 
@@ -44,11 +39,9 @@ class Audit(Claim):
     """Worst and best case of a candidate against a baseline, over all labelings of some rows.
 
     A loss is the mean squared error over the rows (weighted, if there are weights), summed over
-    the classes if there are more than two. For probabilities that is the Brier score, for predicted
-    classes the error rate (half of the sum, if there are more than two). A difference
-    is the loss of the candidate less that of the baseline: negative is better. The numbers are
-    about the probabilities or scores that the two return, and are rounded outwards, so that they
-    hold in spite of rounding errors.
+    the classes if there are more than two: the Brier score of probabilities, the error rate of
+    predicted classes. A difference is the loss of the candidate less that of the baseline: negative
+    is better. All numbers are rounded outwards, so that they hold in spite of rounding errors.
 
     Attributes
     ----------
@@ -62,8 +55,7 @@ class Audit(Claim):
     guaranteed_improvement : float
         The candidate's loss is lower than the baseline's by at least this, whatever the labels.
     candidate_loss, baseline_loss : tuple of float
-        Bounds of the loss of each over all labelings, per row. They regard bounds of labels, but
-        no class prior.
+        Bounds of the loss of each over all labelings, per row, whatever the class prior.
     known_difference : float or None
         Difference on the labeled rows alone, per labeled row; None if there are none.
     n_labeled, n_unlabeled : int
@@ -71,8 +63,7 @@ class Audit(Claim):
     total_weight : float
         Sum of the weights; the number of rows if there are none.
     response : {"predict_proba", "score", "error", "predict"}
-        What was compared: probabilities, scores on targets coded 0 and 1, predicted classes, or
-        predictions of a regression.
+        What was compared.
     assumptions : Assumptions
         What is assumed about the labels of the unlabeled rows; "all labelings" are those.
 
@@ -120,26 +111,18 @@ class Audit(Claim):
         these = f"these {count(self.n_labeled + self.n_unlabeled, 'row')}"
         if self._is_same:
             return f"{verdict}: on {these}, candidate and baseline have the same {loss}."
-        subject = f"the {loss} of the candidate on {these}"
-        low, high = map(number, self.baseline_loss)
-        labels, than = self.assumptions.labels, "than that of the baseline"
-        if not self.n_unlabeled:
-            change = _change((self.worst_case + self.best_case) / 2.0)
-            return f"{verdict}: all {labels} are known, and {subject} is {change} {than} ({low})."
-        than += f" (between {low} and {high})"
-        rows = count(self.n_unlabeled, "unlabeled row")
-        truth = f"the true {labels} of the {rows}{self.assumptions.conditions()}"
-        if self.holds or self.best_case >= 0.0:
-            # Both ends are on the same side of zero, and the nearer one is what is certain.
-            near, far = map(number, sorted((abs(self.worst_case), abs(self.best_case))))
-            direction = "lower" if self.holds else "higher"
-            return (
-                f"{verdict}: whatever {truth}, {subject} is {direction} {than} by at least {near} "
-                f"and at most {far}."
-            )
+        labels, (low, high) = self.assumptions.labels, map(number, self.baseline_loss)
+        if self.n_unlabeled:
+            rows = count(self.n_unlabeled, "unlabeled row")
+            truth = f"whatever the true {labels} of the {rows}{self.assumptions.conditions()},"
+            change = f"between {_change(self.best_case)} and {_change(self.worst_case)}"
+            size = f"between {low} and {high}"
+        else:
+            truth = f"all {labels} are known, and"
+            change, size = _change((self.worst_case + self.best_case) / 2.0), low
         return (
-            f"{verdict}: depending on {truth}, {subject} may be up to {_change(self.worst_case)} "
-            f"or up to {_change(self.best_case)} {than}."
+            f"{verdict}: {truth} the {loss} of the candidate on {these} is {change} than that of "
+            f"the baseline ({size})."
         )
 
     def _loss(self) -> str:
@@ -164,14 +147,9 @@ class Audit(Claim):
         return "Not guaranteed", "#b45309"
 
     def _repr_html_(self) -> str:
-        known = self.known_difference
         numbers = {
-            "guaranteed improvement per row": number(self.guaranteed_improvement),
             "worst case per row": number(self.worst_case),
             "best case per row": number(self.best_case),
-            "worst case, sum": number(self.worst_case_sum),
-            "best case, sum": number(self.best_case_sum),
-            "difference per labeled row": "none" if known is None else number(known),
             "labeled rows": f"{self.n_labeled:,}",
             "unlabeled rows": f"{self.n_unlabeled:,}",
         }
@@ -208,10 +186,6 @@ def audit(
     labelings are computed exactly, up to a rounding error that is accounted for. No assumption is
     made about how the two were fitted, or whether they saw these rows.
 
-    Between probabilities, an unlabeled row on which the two differ can always turn out either
-    way: `holds` then takes labeled rows that outweigh it, or bounds or priors that exclude enough
-    labelings. Scores outside [0, 1] leave room for certain improvement.
-
     Parameters
     ----------
     candidate, baseline : fitted estimators, or array-likes
@@ -226,12 +200,11 @@ def audit(
     response : {"auto", "predict_proba", "score", "error"}, default="auto"
         What is compared.
 
-        - "predict_proba": probabilities. The loss is the Brier score, as computed by
-          `sklearn.metrics.brier_score_loss`: of the second of two classes, or summed over several.
+        - "predict_proba": probabilities, by the Brier score: of the second of two classes, or
+          summed over several.
         - "score": scores on targets coded 0 and 1, as the classifiers of neverworse have them
-          (also as the last step of a pipeline, or the best estimator of a search). The loss is
-          that of their certificate.
-        - "error": predicted classes. The loss is the error rate; works for any classifier.
+          (also in a pipeline or a search), by the loss of their certificate.
+        - "error": predicted classes, by the error rate.
         - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
           arrays.
     sample_weight : array-like of shape (n_samples,), optional
@@ -246,10 +219,6 @@ def audit(
     -------
     audit : Audit
         Worst and best case, in numbers and in words.
-
-    See Also
-    --------
-    ProjectedLeastSquaresClassifier : Constructed such that the audit of its scores holds.
 
     Examples
     --------

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import AnyArray, Mask, Vector
+from neverworse.estimators._delegating import predicted_codes
 from neverworse.estimators._known_labels import (
     LARGEST_TARGET,
     KnownLabels,
@@ -59,17 +60,13 @@ def described(name: str, model: Any) -> str:
 
 
 def count_rows(models: Models, X: Any, y: Any) -> int:
-    n_rows = len(label_array(y))
-    if n_rows == 0:
+    labels = label_array(y)
+    if not len(labels):
         raise ValueError("y has no rows: there is nothing to audit.")
-    if X is None and not all(is_array(model) for model in models.values()):
+    if X is None and not all(map(is_array, models.values())):
         raise ValueError("X is None: it is required unless both models are arrays of scores.")
-    if X is not None and _num_samples(X) != n_rows:
-        raise ValueError(
-            f"X has {_num_samples(X)} rows, but y has {n_rows}. Pass a label for every row, with a "
-            "marker such as -1 where there is none."
-        )
-    return n_rows
+    check_consistent_length(X, labels)
+    return len(labels)
 
 
 def chosen_response(models: Models, response: str) -> Response:
@@ -83,30 +80,25 @@ def chosen_response(models: Models, response: str) -> Response:
                 f"{described(name, model)} has no classes_, so it is not a fitted classifier. Pass "
                 "a fitted classifier, two regressors, or an array of scores."
             )
-    regressors = [name for name, model in estimators.items() if predicts_targets(model)]
-    if regressors:
-        if len(regressors) < len(estimators) or response != "auto":
+    if any(map(predicts_targets, estimators.values())):
+        if not all(map(predicts_targets, estimators.values())) or response != "auto":
             raise ValueError(
-                f"The {regressors[0]} is a regressor, so that predictions are compared: pass two "
+                "Regressors are compared by their predictions, with each other: pass two "
                 f"regressors, and response='auto' (got {response!r})."
             )
         return "predict"
-    needed = _NEEDED.get(response, "")
     if response == "auto":
         has_all = all(hasattr(model, "predict_proba") for model in estimators.values())
         response = "predict_proba" if estimators and has_all else "score"
-        needed = f"predict_proba and no {_NEEDED['score']}"
     if response not in _NEEDED:
         raise ValueError(
             f"response={response!r} is unknown. Pass 'auto', 'predict_proba', 'score' or 'error'."
         )
     for name, model in models.items():
-        found = (
-            has_class_scores(model) if response == "score" else hasattr(model, _NEEDED[response])
-        )
-        if not found and (response == "error" or name in estimators):
+        has = has_class_scores(model) if response == "score" else hasattr(model, _NEEDED[response])
+        if not has and (response == "error" or name in estimators):
             raise ValueError(
-                f"{described(name, model)} has no {needed}. Compare probabilities with "
+                f"{described(name, model)} has no {_NEEDED[response]}. Compare probabilities with "
                 "response='predict_proba' (wrap a classifier that has none in "
                 "sklearn.calibration.CalibratedClassifierCV), the classes that two classifiers "
                 "predict with response='error', or two arrays of scores on targets coded 0 and 1."
@@ -125,7 +117,7 @@ def scores_of(
     if is_array(model):
         scores = _as_numbers(name, model)
     elif response == "error":
-        scores = _indicators(subject, model.predict(X), classes)
+        scores = np.eye(n_classes)[predicted_codes(subject, model.predict(X), classes)]
     elif response == "score":
         scores = class_scores(model, X)
     else:
@@ -139,42 +131,34 @@ def scores_of(
     if scores.shape not in shapes:
         raise ValueError(
             f"{subject} has scores of shape {scores.shape}, but {' or '.join(map(str, shapes))} is "
-            f"needed for {n} rows in y" + (f" and {n_classes} classes." if n_classes else ".")
+            f"needed for {n} rows in y and {n_classes} classes."
         )
     # Whatever rows without a weight have is ignored, and equal shares pass all checks.
     ignored = 1.0 / n_classes if n_classes else 0.0
     scores = np.where(used if scores.ndim == 1 else used[:, None], scores, ignored)
-    _refuse(
-        f"{subject} has values that are NaN, infinite or too large to be squared",
-        ~(np.abs(scores) < LARGEST_TARGET),
-        scores,
-        "Leave such rows out, or give them a sample_weight of zero.",
-    )
-    if response == "predict_proba":
-        outside = np.abs(scores - 0.5) > 0.5 + SUM_TOLERANCE
-        fix = (
-            "Correct them, or pass arrays for both and response='score': these may be any numbers."
-        )
-        _refuse(f"{subject} has probabilities outside [0, 1]", outside, scores, fix)
+    _check_values(subject, scores, response == "predict_proba", n_classes)
     if scores.ndim == 1:
         return scores
-    if response == "predict_proba" or n_classes == 2:
-        off = np.abs(scores.sum(axis=1) - 1.0)
-        _refuse(
-            f"{subject} has scores or probabilities that do not add up to 1",
-            off > SUM_TOLERANCE * np.maximum(1.0, np.abs(scores).max(axis=1)),
-            scores,
-            "Correct them, or for two classes pass an array with the second one's only.",
-        )
     return scores[:, 1].copy() if n_classes == 2 else np.ascontiguousarray(scores.T)
 
 
-def _indicators(subject: str, predicted: Any, classes: AnyArray) -> Matrix:
-    """Return a column for each class, 1 where it is predicted."""
-    found = np.asarray(predicted)[..., None] == classes
-    if found.ndim != 2 or not (found.sum(axis=1) == 1).all():
-        raise ValueError(f"{subject} must predict one of its classes for each row.")
-    return found.astype(np.float64)
+def _check_values(subject: str, scores: Vector, is_probability: bool, n_classes: int) -> None:
+    """Raise an error that names the first row with something wrong in it, if there is one."""
+    size = np.abs(scores)
+    problems = {"are NaN, infinite or too large to be squared": ~(size < LARGEST_TARGET)}
+    if is_probability:
+        problems["are outside [0, 1]"] = np.abs(scores - 0.5) > 0.5 + SUM_TOLERANCE
+    if scores.ndim > 1 and (is_probability or n_classes == 2):
+        off = np.abs(scores.sum(axis=1) - 1.0)
+        problems["do not add up to 1"] = off > SUM_TOLERANCE * np.maximum(1.0, size.max(axis=1))
+    for problem, wrong in problems.items():
+        if wrong.any():
+            row = int(np.argwhere(wrong)[0, 0])
+            raise ValueError(
+                f"{subject} has values that {problem}, first in row {row}: {scores[row]}. "
+                "Correct them, or leave such rows out (or give them a sample_weight of zero). With "
+                "response='score', arrays may have any numbers: those of the second of two classes."
+            )
 
 
 def _as_numbers(name: str, given: Any) -> Vector:
@@ -185,13 +169,6 @@ def _as_numbers(name: str, given: Any) -> Vector:
             f"The {name} is neither a fitted estimator nor an array of numbers, but of type "
             f"{type(given).__name__}."
         ) from None
-
-
-def _refuse(problem: str, wrong: Mask, scores: Vector, fix: str) -> None:
-    """Raise an error that names the first row with something wrong in it, if there is one."""
-    if wrong.any():
-        row = int(np.argwhere(wrong)[0, 0])
-        raise ValueError(f"{problem}, first in row {row}: {scores[row]}. {fix}")
 
 
 def labels_of_classes(
@@ -224,22 +201,18 @@ def _classes_of_arrays(models: Models, y: Any, missing_label: Any) -> AnyArray:
     shapes = [np.shape(model) for model in models.values()]
     n_columns = {2 if len(shape) == 1 else shape[-1] if shape else 0 for shape in shapes}
     n_classes = max(n_columns)
-    if len(n_columns) > 1 or n_classes < 2:
-        raise ValueError(
-            "candidate and baseline have to be estimators, or arrays of scores of the same classes "
-            "with the shape (n_samples,) for two classes or (n_samples, n_classes), but have the "
-            f"shapes {shapes[0]} and {shapes[1]}."
-        )
     unlabeled = find_unlabeled(y, missing_label)
-    if unlabeled.all():
-        return np.arange(n_classes)  # with no label at all, no name of a class matters
+    # With no label at all, no name of a class matters.
     classes = np.unique(native_dtype(label_array(y)[~unlabeled]))
-    if len(classes) != n_classes:
+    classes = np.arange(n_classes) if unlabeled.all() else classes
+    if n_columns != {len(classes)} or n_classes < 2:
         raise ValueError(
-            f"The scores are for {n_classes} classes, but y has labels of {len(classes)} "
-            f"({shown_classes(classes)}). Pass fitted classifiers, which know their classes."
+            "candidate and baseline have to be estimators, or arrays of scores of the classes in y "
+            f"({shown_classes(classes)}) with the shape (n_samples,) for two classes or (n_samples,"
+            f" n_classes), but have the shapes {shapes[0]} and {shapes[1]}. Fitted classifiers know"
+            " their classes even if y lacks some."
         )
-    return check_classes(classes, len(unlabeled))
+    return classes if unlabeled.all() else check_classes(classes, len(unlabeled))
 
 
 def labels_of_targets(
