@@ -457,7 +457,7 @@ def test_matrix_in_files(tmp_path):
 
     parquet.write_table(pa.table({"a": [0.0, 1.0, 2.0], "y": [0, 1, -1]}), tmp_path / "a.parquet")
     data = open_parquet(tmp_path, "y")
-    with pytest.raises(TypeError, match=r"needs the kernel matrix in memory.*set n_components"):
+    with pytest.raises(TypeError, match=r"precomputed.* needs all rows in memory.*n_components"):
         ProjectedLeastSquaresClassifier(kernel="precomputed").fit(*data)
 
 
@@ -465,7 +465,7 @@ def test_matrix_in_a_cluster():
     da = pytest.importorskip("dask.array")
     X, y, _ = make()
     K = da.from_array(pairwise_kernels(X, metric="rbf"), chunks=(20, -1))
-    with pytest.raises(TypeError, match=r"needs the kernel matrix in memory.*set n_components"):
+    with pytest.raises(TypeError, match=r"precomputed.* needs all rows in memory.*n_components"):
         ProjectedLeastSquaresClassifier(kernel="precomputed").fit(K, y)
 
 
