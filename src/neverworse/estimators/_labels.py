@@ -26,36 +26,31 @@ _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 def split_labels(
     y: Any, missing_label: Any, classes: AnyArray | None = None
 ) -> tuple[AnyArray, Vector, Mask]:
-    """Find the classes, and which rows carry one.
+    """Return the classes in sorted order, the position of each row's class, and which have none.
 
-    Returns the classes in sorted order (those of y, unless they are given), the position of each
-    row's class among them (0 for unlabeled rows), and which rows are unlabeled. As a marker, NaN,
-    None and pd.NA all mean any null value.
+    The position is 0 for unlabeled rows. As a marker, NaN, None and pd.NA all mean any null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
-    known = labels.values[~missing]
-    own_classes = classes is None
+    known, markers = native_dtype(labels.values[~missing]), labels.values[missing].tolist()
     if classes is None:
         classes = check_classes(known, len(labels.codes))
-        given = [] if is_auto(missing_label) else [missing_label]
-        refuse_calibration([*given, *labels.values[missing].tolist()])
+        refuse_calibration(markers if is_auto(missing_label) else [missing_label, *markers])
+        markers = []
     position = {label: k for k, label in enumerate(classes.tolist())}
-    marker = next((m for m in labels.values[missing & ~labels.null] if m in position), None)
-    if marker is not None and not own_classes:
-        raise ValueError(
-            f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. Fit "
-            "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
-        )
-    positions = [position.get(label) for label in native_dtype(known).tolist()]
-    if None in positions:
-        unknown = [label for label, k in zip(known, positions, strict=True) if k is None]
+    unknown = [label for label in known.tolist() if label not in position]
+    if unknown:
         raise ValueError(
             f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
             f"classes are {shown_classes(classes)}. Fit them to all classes, or drop these labels."
         )
+    if taken := [marker for marker in markers if marker in position]:
+        raise ValueError(
+            f"{shown(taken[0])} marks unlabeled rows in y, but is a class of the classifiers. Fit "
+            "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
+        )
     order = np.full(len(labels.values), -1)
-    order[~missing] = positions
+    order[~missing] = [position[label] for label in known.tolist()]
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
@@ -74,17 +69,12 @@ def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Ve
     if not np.isfinite(values).all():
         raise ValueError("Input y contains infinity. Mark rows without a target with NaN.")
     if required and missing.all():
-        raise ValueError(
-            f"y has no target at all: all {len(labels.codes)} are missing. Give some rows one."
-        )
+        raise ValueError("y has no target at all: all are missing. Give some rows one.")
     return values[labels.codes], missing[labels.codes]
 
 
 def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
-    """Find the rows without a label (or, where y is continuous, without a target).
-
-    The marker is that of `split_labels`. Continuous targets are missing where they are NaN.
-    """
+    """Find the rows without a label (or, where y is continuous, without a target)."""
     labels = distinct_labels(label_array(y))
     return missing_values(labels, missing_label)[labels.codes]
 
@@ -124,8 +114,8 @@ def label_array(y: Any) -> AnyArray:
     """Return y as a one-dimensional array that keeps missing labels recognisable."""
     if y is None:
         raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: give a label for "
-            "every row, with a marker where there is none (-1 or NaN for classes, NaN for numbers)."
+            "This estimator requires y to be passed, but the target y is None: give every row a "
+            "label, or a marker (-1 or NaN for classes, NaN for numbers)."
         )
     if isinstance(y, np.ma.MaskedArray):
         masked, y = np.ma.getmaskarray(y), y.data.astype(object)
@@ -180,33 +170,31 @@ def _kind(value: Any) -> str:
 
 def _find_missing(labels: _Labels) -> Mask:
     """Infer the marker of unlabeled rows; raise an error where that is ambiguous."""
-    for text in _LOOKS_MISSING:
-        if labels.equal(text).any():
-            looks = "which looks like a missing label that was turned into a string"
-            raise _ambiguous(f"y has the string {text!r}, {looks}.", text)
-    dtype = labels.values.dtype
-    if dtype.kind == "u" and labels.equal(largest := int(np.iinfo(dtype).max)).any():
-        what = f"y has the value {largest} in unsigned integers ({dtype}), which -1 turns into."
-        raise _ambiguous(what, largest)
+    suspects: dict[Any, str] = {text: f"the string {text!r}" for text in _LOOKS_MISSING}
+    if labels.values.dtype.kind == "u":
+        largest = int(np.iinfo(labels.values.dtype).max)
+        suspects[largest] = f"{largest} in unsigned integers"
+    for value, what in suspects.items():
+        if labels.equal(value).any():
+            raise _ambiguous(f"{what}, which may be a missing label that was converted", value)
     minus_one = labels.equal(-1)
-    if not minus_one.any():
-        return labels.null
+    others, problem = labels.values[~minus_one], ""
     if labels.null.any():
-        raise _ambiguous("y has both -1 and null values: which of them is unlabeled?", -1)
-    if isinstance(labels.values[minus_one][0], (float, np.floating)):
-        raise _ambiguous("y has -1 among floats, where NaN marks unlabeled rows.", -1)
-    others = labels.values[~minus_one]
-    if len(others) == 1:
-        either = "which may be two classes, or one class and unlabeled rows"
-        raise _ambiguous(f"y has the values -1 and {shown(others[0])} only, {either}.", -1)
-    return minus_one
+        problem = "and null values"
+    elif minus_one.any() and isinstance(labels.values[minus_one][0], (float, np.floating)):
+        problem = "among floats"
+    elif len(others) == 1:
+        problem = f"and {shown(others[0])} only"
+    if minus_one.any() and problem:
+        which = "which may be two classes, or one class and unlabeled rows"
+        raise _ambiguous(f"-1 {problem}, {which}", -1)
+    return minus_one if minus_one.any() else labels.null
 
 
 def _ambiguous(problem: str, marker: Any) -> ValueError:
     return ValueError(
-        f"{problem} Pass missing_label={marker!r} if {marker!r} marks unlabeled rows, or "
-        f"missing_label=np.nan if {marker!r} is a class (then NaN, None and pd.NA mark unlabeled "
-        "rows)."
+        f"y has {problem}. Pass missing_label={marker!r} if {marker!r} marks unlabeled rows, or "
+        f"missing_label=np.nan if it is a class (then NaN, None and pd.NA mark unlabeled rows)."
     )
 
 
@@ -214,8 +202,8 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
     """Find the rows that carry the given marker."""
     if isinstance(missing_label, (list, tuple, dict, set)) or np.ndim(missing_label) > 0:
         raise ValueError(
-            f"missing_label={missing_label!r} is not a scalar. Pass the value in y that "
-            "marks unlabeled rows, for example -1, np.nan, None or '?'."
+            f"missing_label={missing_label!r} is not a scalar. Pass the value in y that marks "
+            "unlabeled rows."
         )
     if is_null(missing_label):
         return labels.null
@@ -236,13 +224,11 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
             "two classes needs a label."
         )
     known = native_dtype(known)
-    if known.dtype.kind == "f" and np.isinf(known).any():
-        raise ValueError("y contains infinity, which is not a label. Mark unlabeled rows with NaN.")
-    if is_continuous(known):
+    if is_continuous(known) or (known.dtype.kind == "f" and np.isinf(known).any()):
         raise ValueError(
-            "Unknown label type: continuous. y has numbers that are not integers: targets of a "
-            "regression, not classes. Use ProjectedLeastSquaresRegressor, or turn them into "
-            "classes first."
+            "Unknown label type: continuous. y has numbers that are not integers, or infinity: "
+            "targets of a regression, not classes. Use ProjectedLeastSquaresRegressor, or turn "
+            "them into classes first. NaN marks unlabeled rows."
         )
     classes = np.unique(known)
     if len(classes) < 2:
@@ -258,23 +244,18 @@ def native_dtype(known: AnyArray) -> AnyArray:
     if known.dtype.kind != "O" or not len(known):
         return known
     kinds = {_kind(v) for v in known}
-    if kinds == {"integer", "float"} or (
-        kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known)
-    ):
+    if kinds <= {"integer", "float"} and any(isinstance(v, (float, np.floating)) for v in known):
         kinds = {"float"}
     types = {"boolean": bool, "integer": np.int64, "float": np.float64, "string": object}
-    if len(kinds) == 1 and (kind := kinds.pop()) in types:
-        try:
-            return known.astype(types[kind])
-        except OverflowError:
-            raise ValueError(
-                "y has integer labels beyond 64 bits. Turn the labels into strings: they are names."
-            ) from None
-    names = ", ".join(sorted({type(v).__name__ for v in known}))
-    raise ValueError(
-        f"Unknown label type: y mixes labels of different types ({names}), or has some of an "
-        "unsupported one. Convert all labels to strings, or all to numbers."
-    )
+    try:
+        (kind,) = kinds
+        return known.astype(types[kind])
+    except (KeyError, OverflowError, ValueError):
+        names = ", ".join(sorted({type(v).__name__ for v in known}))
+        raise ValueError(
+            f"Unknown label type: y mixes labels of different types ({names}), has some of an "
+            "unsupported one, or integers beyond 64 bits. Convert all labels to strings."
+        ) from None
 
 
 def shown(label: Any) -> str:
@@ -289,10 +270,9 @@ def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
 
 
 def refuse_calibration(markers: Sequence[Any]) -> None:
-    """Raise an error if `CalibratedClassifierCV` is fitting the caller with markers in y.
+    """Raise an error if `CalibratedClassifierCV` is fitting the caller, with markers as classes.
 
-    `CalibratedClassifierCV` makes a class of every value in y, and silently pairs the scores of our
-    classes with the wrong ones. Only its stack frame tells that it is the caller.
+    It would pair our scores with the wrong classes. Only its stack frame tells of it.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -344,13 +324,4 @@ class SoftLabels:
 
     def to_sparse(self) -> sparse.csr_array:
         """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
-        values, n, m = np.atleast_2d(self.values), len(self.codes), len(self.rows)
-        if len(values) == 1:
-            return sparse.csr_array(self.to_array()[:, None])
-        is_whole = np.ones(n)
-        is_whole[self.rows] = 0.0
-        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(values)))
-        to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
-        labels = whole + to_rows @ sparse.csr_array(values.T)
-        labels.eliminate_zeros()
-        return labels
+        return sparse.csr_array(self.to_array().reshape(len(self.codes), -1))
