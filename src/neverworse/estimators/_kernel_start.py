@@ -1,20 +1,16 @@
 r"""Soft labels to start a projection with, where a kernel tells all rows apart.
 
 The projection moves the supervised function f by a function v that is zero at every row whose
-imputed label is a fraction. Where the kernel matrix K = LL' has full rank, such functions are known
-by their values at the other rows N: the labeled ones, and those whose label is in a corner. These
-are few, and it takes L and a system of their number to find v, where the general solver takes a
-factor of the Gram matrix of the features and systems of as many unknowns as there are fractions.
-
-With :math:`v = Ka + b` and :math:`P = K^{-1}`, the function f + v is least squares for labels y if
+imputed label is a fraction. The other rows N, the labeled ones and those whose label is in a
+corner, are few. With :math:`v = Ka + b` and :math:`P = K^{-1}`, f + v is least squares for labels y
+if
 
 .. math:: s \, v + \alpha a = s \, (y - g), \qquad 1'a = -1'a_f, \qquad g = f + \alpha a_f / s ,
 
-where s are the weights of the rows and :math:`a_f` belongs to f. In the rows of N, y is known and
-:math:`a = P v - b P 1`, which gives v. In all others v is zero, which gives y. Labels that leave
-their range join N, and rows of N leave it if v does not push their label into its corner: the
-primal-dual active set method, which takes a few rounds. The solver checks what comes out, and goes
-on from there.
+where s are the weights of the rows and :math:`a_f` belongs to f. In N, y is known and
+:math:`a = P v - b P 1`, which gives v; elsewhere v is zero, which gives y. Labels that leave their
+range join N, and rows of N leave it if v does not push their label into its corner: the primal-dual
+active set method. The solver checks what comes out, and goes on from there.
 """
 
 from __future__ import annotations
@@ -36,12 +32,9 @@ def start_of_projection(
     alpha: float,
     fit_intercept: bool,
 ) -> Start | None:
-    """Return the solution of a projection up to rounding errors, or None.
+    """Return the solution of a projection up to rounding errors, or None if there is none here.
 
-    `rows` are the features L of all rows, `supervised` are weights of these features, and `alpha`
-    is the penalty inside the constraint set. There is no start with fewer features than rows, with
-    several classes, with restricted totals, or with no unlabeled row; nor if the rounds do not end,
-    or rounding errors are too large.
+    `rows` are the features L of all rows, and `supervised` are weights of these features.
     """
     if not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
         return None
