@@ -218,30 +218,23 @@ def _refuse_narrow(name: str, width: Vector) -> None:
 
 
 def known_targets(
-    y: Any,
-    missing_label: Any,
-    weights: Vector | None,
-    row_bounds: Any,
-    common_range: Any,
-    name: str = "target_bounds",
-    required: bool = True,
+    y: Any, missing_label: Any, weights: Vector | None, row_bounds: Any, common_range: Any
 ) -> KnownLabels:
     """Check the targets of a regression, and the bounds of those that are unknown.
 
-    Rows have bounds of their own, and the common range where these are NaN. With `required`, some
-    row needs a target; `name` is that of the argument with the bounds.
+    Rows have bounds of their own, and the common range where these are NaN.
     """
-    target, unlabeled = split_targets(y, missing_label, required)
+    target, unlabeled = split_targets(y, missing_label)
     check_consistent_length(target, weights)
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
-    lower, upper = _row_bounds(name, row_bounds, len(target))
+    lower, upper = _row_bounds(row_bounds, len(target))
     is_known = ~unlabeled | (np.isfinite(lower) & (lower == upper))
     known = np.where(unlabeled, lower, target)[used & is_known]
-    if required and not known.size:
+    if not known.size:
         raise ValueError(
             "sample_weight is zero for all rows with a target. Give some of them a positive weight."
         )
-    low, high = _common_range(name, common_range, known)
+    low, high = _common_range(common_range, known)
     lower = np.where(np.isnan(lower), low, lower)
     upper = np.where(np.isnan(upper), high, upper)
     if np.abs(target).max(initial=0.0) > LARGEST_TARGET:
@@ -249,17 +242,17 @@ def known_targets(
             "The values of y are so large that their squares overflow. Rescale y and its bounds."
         )
     checked = np.where(used, target, np.nan)
-    _check_bounds(name, lower[None], upper[None], checked[None], unlabeled, UNBOUNDED)
+    _check_bounds("target_bounds", lower[None], upper[None], checked[None], unlabeled, UNBOUNDED)
     bare = unlabeled & (np.isnan(lower) | np.isnan(upper))
     if bare.any():
         raise ValueError(
             f"{bare.sum()} of {len(bare)} rows have neither a target nor bounds of it; the first "
-            f"is row {bare.argmax()}. Pass {name}=(low, high) that hold for all rows (estimators "
-            "take them in their constructor), or one such pair for each row."
+            f"is row {bare.argmax()}. Pass target_bounds=(low, high) of all rows to the "
+            "constructor, or one such pair for each row to fit."
         )
     target = np.where(unlabeled, lower, target)  # also where equal bounds are a target
     width = np.subtract(upper, lower, out=np.zeros(len(target)), where=unlabeled)
-    _refuse_narrow(name, width)
+    _refuse_narrow("target_bounds", width)
     assumptions, unknown = Assumptions("regression"), used & (width > 0.0)
     if unknown.any():
         low, high = float(lower[unknown].min()), float(upper[unknown].max())
@@ -271,7 +264,7 @@ def known_targets(
     return KnownLabels(labels, assumptions, np.empty(0), upper=upper)
 
 
-def _row_bounds(name: str, given: Any, n_rows: int) -> tuple[Vector, Vector]:
+def _row_bounds(given: Any, n_rows: int) -> tuple[Vector, Vector]:
     if given is None:
         return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
     bounds = check_array(
@@ -279,13 +272,13 @@ def _row_bounds(name: str, given: Any, n_rows: int) -> tuple[Vector, Vector]:
     )
     if bounds.shape != (n_rows, 2):
         raise ValueError(
-            f"{name} has shape {bounds.shape}, but ({n_rows}, 2) is needed: lower and upper bound "
-            "of each target. Estimators take a range of all targets in their constructor."
+            f"target_bounds has shape {bounds.shape}, but ({n_rows}, 2) is needed: lower and upper "
+            "bound of each target. A range of all targets belongs in the constructor."
         )
     return bounds[:, 0], bounds[:, 1]
 
 
-def _common_range(name: str, given: Any, known: Vector) -> tuple[float, float]:
+def _common_range(given: Any, known: Vector) -> tuple[float, float]:
     """Return the range of all targets; NaN if there is none."""
     if given is None:
         return np.nan, np.nan
@@ -298,8 +291,8 @@ def _common_range(name: str, given: Any, known: Vector) -> tuple[float, float]:
         low, high = np.nan, np.nan
     if not -LARGEST_TARGET <= low <= high <= LARGEST_TARGET:
         raise ValueError(
-            f"{name}={short_repr(given)} is no range of targets: without two ends of at most "
-            f"{LARGEST_TARGET:g}, no improvement can be guaranteed. Pass (low, high). (Estimators "
-            "also take 'labeled' or None, and bounds of single rows in fit.)"
+            f"target_bounds={short_repr(given)} is no range of targets: without two ends of at most"
+            f" {LARGEST_TARGET:g}, no improvement can be guaranteed. Pass (low, high), 'labeled' or"
+            " None, and bounds of single rows in fit."
         )
     return low, high

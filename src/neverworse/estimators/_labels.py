@@ -55,7 +55,7 @@ def split_labels(
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
 
-def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Vector, Mask]:
+def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
     """Return the targets of a regression, zero for unlabeled rows, and which rows these are."""
     labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
@@ -68,7 +68,7 @@ def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Ve
         ) from None
     if not np.isfinite(values).all():
         raise ValueError("Input y contains infinity. Mark rows without a target with NaN.")
-    if required and missing.all():
+    if missing.all():
         raise ValueError("y has no target at all: all are missing. Give some rows one.")
     return values[labels.codes], missing[labels.codes]
 

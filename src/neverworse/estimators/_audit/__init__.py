@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse._words import card, count, documented_like, number, printed
+from neverworse._words import count, documented_like, number, printed
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,
     chosen_response,
     count_rows,
     labels_of_classes,
-    labels_of_targets,
     scores_of,
 )
 from neverworse.estimators._class_prior import with_class_prior
@@ -30,7 +29,6 @@ _LOSS = {
     "predict_proba": "Brier score",
     "score": "mean squared loss of the scores",
     "error": "error rate",
-    "predict": "mean squared error",
 }
 
 
@@ -62,7 +60,7 @@ class Audit(Claim):
         Rows with and without a label (and with a positive weight).
     total_weight : float
         Sum of the weights; the number of rows if there are none.
-    response : {"predict_proba", "score", "error", "predict"}
+    response : {"predict_proba", "score", "error"}
         What was compared.
     assumptions : Assumptions
         What is assumed about the labels of the unlabeled rows; "all labelings" are those.
@@ -95,7 +93,7 @@ class Audit(Claim):
         """Return the audit as a paragraph, with its limits."""
         probability = self.assumptions.probability() if self.n_unlabeled else ""
         limits = "This is about these rows, not about others"
-        if self.response in ("predict_proba", "score"):
+        if self.response != "error":
             limits += ", and about squared losses, not about accuracy"
         parts = (self._claim(), self._known(), probability, f"{limits}.")
         return printed(" ".join(part for part in parts if part))
@@ -107,7 +105,7 @@ class Audit(Claim):
         return known and self.best_case <= 0.0 <= self.worst_case
 
     def _claim(self) -> str:
-        loss, verdict = self._loss(), self._verdict()[0]
+        loss, verdict = self._loss(), self._verdict()
         these = f"these {count(self.n_labeled + self.n_unlabeled, 'row')}"
         if self._is_same:
             return f"{verdict}: on {these}, candidate and baseline have the same {loss}."
@@ -136,24 +134,14 @@ class Audit(Claim):
         compared = _change(change) if change else "the same"
         return f"On the {count(self.n_labeled, 'labeled row')} alone, it is {compared}."
 
-    def _verdict(self) -> tuple[str, str]:
-        """Return the verdict in two words, and its colour."""
+    def _verdict(self) -> str:
         if self._is_same:
-            return "No difference", "#6b7280"
+            return "No difference"
         if self.holds:
-            return ("Never worse" if self.n_unlabeled else "Better"), "#15803d"
+            return "Never worse" if self.n_unlabeled else "Better"
         if self.best_case >= 0.0:
-            return ("Never better" if self.n_unlabeled else "Worse"), "#b91c1c"
-        return "Not guaranteed", "#b45309"
-
-    def _repr_html_(self) -> str:
-        numbers = {
-            "worst case per row": number(self.worst_case),
-            "best case per row": number(self.best_case),
-            "labeled rows": f"{self.n_labeled:,}",
-            "unlabeled rows": f"{self.n_unlabeled:,}",
-        }
-        return card(*self._verdict(), self.summary(), list(numbers.items()))
+            return "Never better" if self.n_unlabeled else "Worse"
+        return "Not guaranteed"
 
 
 def _change(difference: float) -> str:
@@ -189,9 +177,8 @@ def audit(
     Parameters
     ----------
     candidate, baseline : fitted estimators, or array-likes
-        Classifiers, pipelines or searches of them; two regressors; or arrays of scores on targets
-        coded 0 and 1: of shape (n_samples,) for the second of two classes, or
-        (n_samples, n_classes) with a column for each class in sorted order.
+        Classifiers, pipelines or searches of them; or arrays of scores on targets coded 0 and 1: of
+        shape (n_samples,) for the second of two classes, or (n_samples, n_classes).
     X : array-like, sparse matrix, data frame or anything that the two accept
         Passed on as it is. It may be None if both are arrays.
     y : array-like of shape (n_samples,)
@@ -211,8 +198,7 @@ def audit(
         Non-negative weight of each row in the losses. A row of weight zero is ignored.
     label_bounds : array-like, optional
         Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
-        `ProjectedLeastSquaresClassifier`. Required for regressors: bounds (low, high) of
-        all unknown targets, or one such pair for each row.
+        `ProjectedLeastSquaresClassifier`.
     {class_prior, prior_level, missing_label}
 
     Returns
@@ -245,14 +231,9 @@ def audit(
     used = np.ones(n_rows, bool) if weights is None else weights > 0.0
     if not used.any():
         raise ValueError("sample_weight is zero for all rows: there is nothing to audit.")
-    if chosen == "predict":
-        if class_prior is not None:
-            raise ValueError("class_prior is for classifiers: the targets of regressors have none.")
-        known = labels_of_targets(y, missing_label, weights, label_bounds)
-    else:
-        known = labels_of_classes(models, y, missing_label, weights, label_bounds)
-        if class_prior is not None:
-            known = with_class_prior(known, class_prior, prior_level)
+    known = labels_of_classes(models, y, missing_label, weights, label_bounds)
+    if class_prior is not None:
+        known = with_class_prior(known, class_prior, prior_level)
     f, g = (
         scores_of(name, model, X, chosen, known.classes, used) for name, model in models.items()
     )

@@ -1,7 +1,7 @@
 """What an audit compares, and what it knows about the labels.
 
-Models are classifiers, regressors, or arrays of scores. Unlike in a fit, the classes are those of
-the classifiers: y need not have all of them, nor any label at all.
+Models are classifiers or arrays of scores. Unlike in a fit, the classes are those of the
+classifiers: y need not have all of them, nor any label at all.
 """
 
 from __future__ import annotations
@@ -9,21 +9,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import is_regressor
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators._delegating import predicted_codes
-from neverworse.estimators._known_labels import (
-    LARGEST_TARGET,
-    KnownLabels,
-    coded_labels,
-    known_targets,
-)
+from neverworse.estimators._known_labels import LARGEST_TARGET, KnownLabels, coded_labels
 from neverworse.estimators._labels import (
     check_classes,
     find_unlabeled,
-    is_auto,
     label_array,
     native_dtype,
     shown_classes,
@@ -34,7 +27,7 @@ from neverworse.estimators._linear import class_scores, has_class_scores
 # Tolerance for probabilities that should add up to one; they may be in single precision.
 SUM_TOLERANCE = 1e-4
 
-Response = Literal["predict_proba", "score", "error", "predict"]
+Response = Literal["predict_proba", "score", "error"]
 Models = dict[str, Any]  # the candidate and the baseline, under the names of the arguments
 
 _NEEDED = {
@@ -46,12 +39,6 @@ _NEEDED = {
 
 def is_array(model: Any) -> bool:
     return not hasattr(model, "predict")
-
-
-def predicts_targets(model: Any) -> bool:
-    return (
-        hasattr(model, "__sklearn_tags__") and not isinstance(model, type) and is_regressor(model)
-    )
 
 
 def described(name: str, model: Any) -> str:
@@ -75,18 +62,11 @@ def chosen_response(models: Models, response: str) -> Response:
     for name, model in estimators.items():
         if hasattr(model, "fit"):
             check_is_fitted(model)
-        if not predicts_targets(model) and not hasattr(model, "classes_"):
+        if not hasattr(model, "classes_"):
             raise ValueError(
                 f"{described(name, model)} has no classes_, so it is not a fitted classifier. Pass "
-                "a fitted classifier, two regressors, or an array of scores."
+                "a fitted classifier, or an array of scores on targets coded 0 and 1."
             )
-    if any(map(predicts_targets, estimators.values())):
-        if not all(map(predicts_targets, estimators.values())) or response != "auto":
-            raise ValueError(
-                "Regressors are compared by their predictions, with each other: pass two "
-                f"regressors, and response='auto' (got {response!r})."
-            )
-        return "predict"
     if response == "auto":
         has_all = all(hasattr(model, "predict_proba") for model in estimators.values())
         response = "predict_proba" if estimators and has_all else "score"
@@ -109,10 +89,7 @@ def chosen_response(models: Models, response: str) -> Response:
 def scores_of(
     name: str, model: Any, X: Any, response: Response, classes: AnyArray, used: Mask
 ) -> Vector:
-    """Return one score for each row, or one row of scores for each of several classes.
-
-    The scores of a regression, which has no classes, are its predictions.
-    """
+    """Return one score for each row, or one row of scores for each of several classes."""
     n, n_classes, subject = len(used), len(classes), described(name, model)
     if is_array(model):
         scores = _as_numbers(name, model)
@@ -123,19 +100,15 @@ def scores_of(
     else:
         scores = _as_numbers(name, getattr(model, response)(X))
         # The columns are in the order of the classifier's own classes, whatever that is.
-        if n_classes and scores.shape == (n, n_classes):
+        if scores.shape == (n, n_classes):
             scores = scores[:, np.argsort(model.classes_, kind="stable")]
-    shapes: list[tuple[int, ...]] = [(n, n_classes)] if n_classes else []
-    if n_classes <= 2:
-        shapes.append((n,))
-    if scores.shape not in shapes:
+    if scores.shape != (n, n_classes) and (n_classes > 2 or scores.shape != (n,)):
         raise ValueError(
-            f"{subject} has scores of shape {scores.shape}, but {' or '.join(map(str, shapes))} is "
-            f"needed for {n} rows in y and {n_classes} classes."
+            f"{subject} has scores of shape {scores.shape}, but ({n}, {n_classes}) is needed, or "
+            f"({n},) for two classes."
         )
     # Whatever rows without a weight have is ignored, and equal shares pass all checks.
-    ignored = 1.0 / n_classes if n_classes else 0.0
-    scores = np.where(used if scores.ndim == 1 else used[:, None], scores, ignored)
+    scores = np.where(used if scores.ndim == 1 else used[:, None], scores, 1.0 / n_classes)
     _check_values(subject, scores, response == "predict_proba", n_classes)
     if scores.ndim == 1:
         return scores
@@ -213,13 +186,3 @@ def _classes_of_arrays(models: Models, y: Any, missing_label: Any) -> AnyArray:
             " their classes even if y lacks some."
         )
     return classes if unlabeled.all() else check_classes(classes, len(unlabeled))
-
-
-def labels_of_targets(
-    y: Any, missing_label: Any, weights: Vector | None, bounds: Any
-) -> KnownLabels:
-    """Return the targets of a regression, those that are unknown with their bounds."""
-    marker = None if is_auto(missing_label) else missing_label
-    of_all = np.shape(bounds) == (2,)
-    of_rows, common = (None, bounds) if of_all else (bounds, None)
-    return known_targets(y, marker, weights, of_rows, common, "label_bounds", required=False)
