@@ -776,10 +776,10 @@ def test_minus_one_as_a_class():
 def test_one_class_and_several_outputs(fitted):
     X, y, clf = fitted
     single = GaussianNB().fit(X, np.zeros(len(X), int))
-    with pytest.raises(ValueError, match=r"\(GaussianNB\) has one class only"):
+    with pytest.raises(ValueError, match=r"\(GaussianNB\) has .* one class only"):
         audit(single, clf, X, y)
     both = MultiOutputClassifier(GaussianNB()).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match=r"\(MultiOutputClassifier\) .* or several outputs"):
+    with pytest.raises(ValueError, match=r"\(MultiOutputClassifier\) .* several outputs"):
         audit(both, clf, X, y)
 
 
@@ -813,7 +813,7 @@ def test_what_is_no_classifier(fitted):
 
     with pytest.raises(ValueError, match=r"\(Nothing\) has no classes_"):
         audit(Nothing(), clf, X, y)
-    with pytest.raises(ValueError, match="candidate is neither a fitted estimator nor an array"):
+    with pytest.raises(ValueError, match="is not an array of numbers"):
         audit("classifier", clf, X, y)
     with pytest.raises(ValueError, match="estimators, or arrays of scores"):
         audit(None, None, X, y)
@@ -886,7 +886,7 @@ def test_rows_that_do_not_match(fitted):
     X, y, clf = fitted
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         audit(clf, clf, X[1:], y)
-    with pytest.raises(ValueError, match="y has no rows"):
+    with pytest.raises(ValueError, match=r"minimum of 1 is required|no rows of positive weight"):
         audit(clf, clf, X[:0], y[:0])
     with pytest.raises(ValueError, match="X is None"):
         audit(clf, clf, None, y)

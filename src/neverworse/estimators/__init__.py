@@ -3,8 +3,7 @@
 The names other than the estimators' are for other rooms of the package.
 """
 
-from neverworse.estimators._audit import Audit, audit
-from neverworse.estimators._audit._inputs import scores_of
+from neverworse.estimators._audit import Audit, audit, scores_of
 from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,
