@@ -934,7 +934,7 @@ WORDS = {
             "loss of the scores of the candidate on these 3 rows is between 4.177 lower and 2.51 "
             "lower than that of the baseline (between 2.68 and 4.347). On the 2 "
             "labeled rows alone, it is 1.89 lower. This is about these rows, not about "
-            "others, and about squared losses, not about accuracy."
+            "others, and about squared losses, not accuracy."
         ),
     ),
     "Not guaranteed": (
@@ -945,7 +945,7 @@ WORDS = {
             "score of the candidate on these 3 rows is between 0.1 lower and 0.1667 higher "
             "than that of the baseline (between 0.02667 and 0.1467). On the 2 labeled "
             "rows alone, it is 0.01 higher. This is about these rows, not about others, and "
-            "about squared losses, not about accuracy."
+            "about squared losses, not accuracy."
         ),
     ),
     "Never better": (
@@ -956,7 +956,7 @@ WORDS = {
             "loss of the scores of the candidate on these 3 rows is between 1.24 higher and 2.907 "
             "higher than that of the baseline (between 0.02667 and 0.11). On the 2 "
             "labeled rows alone, it is 0.015 lower. This is about these rows, not about "
-            "others, and about squared losses, not about accuracy."
+            "others, and about squared losses, not accuracy."
         ),
     ),
 }

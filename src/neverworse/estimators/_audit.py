@@ -53,16 +53,14 @@ _LOSS = {
 class Audit(Claim):
     """Worst and best case of a candidate against a baseline, over all labelings of some rows.
 
-    A loss is the mean squared error over the rows (weighted, if there are weights), summed over
-    the classes if there are more than two: the Brier score of probabilities, the error rate of
-    predicted classes. A difference is the loss of the candidate less that of the baseline: negative
-    is better. All numbers are rounded outwards, so that they hold in spite of rounding errors.
+    A loss is the Brier score, the mean squared loss of scores or the error rate. A difference is
+    the loss of the candidate less that of the baseline: negative is better. All numbers are rounded
+    outwards, so that they hold in spite of rounding errors.
 
     Attributes
     ----------
     worst_case, best_case : float
-        Upper bound of the largest, lower bound of the smallest difference over all labelings of
-        the unlabeled rows, per row.
+        Bounds of the largest and the smallest difference over all labelings, per row.
     worst_case_sum, best_case_sum : float
         The same, summed over the rows: `total_weight` times as large.
     holds : bool
@@ -114,10 +112,8 @@ class Audit(Claim):
             parts += [f"On the {count(self.n_labeled, 'labeled row')} alone, it is {compared}."]
         if self.n_unlabeled and self.assumptions.prior_level is not None:
             parts += [self.assumptions.probability()]
-        limits = (
-            ", and about squared losses, not about accuracy" if self.response != "error" else ""
-        )
-        return printed(" ".join([*parts, f"This is about these rows, not about others{limits}."]))
+        accuracy = "" if self.response == "error" else ", and about squared losses, not accuracy"
+        return printed(" ".join([*parts, f"This is about these rows, not about others{accuracy}."]))
 
     @property
     def _is_same(self) -> bool:
@@ -209,7 +205,6 @@ def audit(
     Returns
     -------
     audit : Audit
-        Worst and best case, in numbers and in words.
 
     Examples
     --------

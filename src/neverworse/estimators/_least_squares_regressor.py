@@ -49,9 +49,8 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
             Targets, and a marker (NaN, unless `missing_label` says otherwise) for rows without one.
         {sample_weight}
         target_bounds : array-like of shape (n_samples, 2), optional
-            Smallest and largest possible target of each row. NaN where nothing is known but what
-            was said in the constructor; what is given here takes precedence over that. A row whose
-            bounds are equal counts as labeled with that target.
+            Smallest and largest possible target of each row; NaN where nothing is known but what
+            was said in the constructor. A row whose bounds are equal counts as labeled.
 
         Returns
         -------
@@ -112,13 +111,7 @@ class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
         The weights w.
     intercept_ : float
         b; zero without intercept.
-    {dual_coef_, landmarks_, gamma_}
-    {alpha_, n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    LeastSquaresRegressorCV : Chooses the penalty.
-    ProjectedLeastSquaresRegressor : Never worse, and uses rows without a target.
+    {dual_coef_, landmarks_, gamma_, alpha_, n_features_in_, feature_names_in_}
 
     Examples
     --------
@@ -156,14 +149,10 @@ class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse import LeastSquaresRegressorCV
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 20))
-    >>> y = X[:, 0] + rng.normal(size=40)
-    >>> reg = LeastSquaresRegressorCV(alphas=[0.1, 1, 10, 100]).fit(X, y)
-    >>> reg.alpha_
-    10.0
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 3.0, 1.0, 4.0]
+    >>> LeastSquaresRegressorCV(alphas=[0.1, 1, 10]).fit(X, y).alpha_
+    0.1
     """
 
     _loss_name: ClassVar[str] = "loo_mse_"
@@ -209,15 +198,8 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         squares on all rows gives the projected weights. They are not predictions.
     {certificate_, n_iter_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
-    See Also
-    --------
-    LeastSquaresRegressor : The supervised baseline.
-    ProjectedLeastSquaresClassifier : The same for classes.
-
     Examples
     --------
-    Ratings of 1 to 5 stars, known for 30 of 1000 books with 20 features each:
-
     >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresRegressor
     >>> rng = np.random.default_rng(0)

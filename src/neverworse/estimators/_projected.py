@@ -235,9 +235,8 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         - a list or array with a share or an interval for every class.
         - for two classes, a number: the share of the second one; a tuple (low, high): an interval
           for it. (A list of two ascending numbers may be either, and is refused.)
-        - "confidence": the exact confidence interval for the number of rows of every class among
-          the unlabeled ones, from the labeled rows as a random subset of all rows: the
-          hypergeometric test inverted, with Bonferroni's correction for more than two classes.
+        - "confidence": exact confidence intervals, from the labeled rows as a random subset of all
+          rows (the hypergeometric test inverted, with Bonferroni's correction).
     prior_level : float, default=0.95
         Probability with which "confidence" intervals hold.
     {class_weight}
@@ -249,7 +248,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Imputed labels of the unlabeled rows, in their order, as the share of the second of two
-        classes, or of every class. Kept in a compact form, because almost all are 0 or 1.
+        classes, or of every class.
     sparse_soft_labels_ : sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)
         The same as a sparse array.
     certificate_ : Certificate
@@ -257,11 +256,6 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     n_iter_ : int
         Number of steps of the solver.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised baseline.
-    ICLSClassifier : The same with ``distance="labeled"``.
 
     References
     ----------
