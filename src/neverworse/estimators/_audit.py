@@ -238,7 +238,6 @@ def audit(
 
 
 def _evaluate(f: Matrix, g: Matrix, known: KnownLabels, response: Response) -> Audit:
-    """Return worst and best case for scores f and g, rounded outwards."""
     labels, s, t = known.labels, known.labels.weights, f - g
     total = float(len(labels.width)) if s is None else math.fsum(s)
     difference = loss_difference(t, g, labels, s)
@@ -281,7 +280,6 @@ def _is_array(model: Any) -> bool:
 
 
 def _described(name: str, model: Any) -> str:
-    """Return how messages refer to a model."""
     return f"The {name} ({'an array' if _is_array(model) else type(model).__name__})"
 
 

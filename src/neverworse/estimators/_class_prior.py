@@ -52,7 +52,6 @@ def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -
 
 
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
-    """Return bounds of the shares that hold with the given probability."""
     labels, s = known.labels, known.labels.weights
     if not 0.0 < level < 1.0:
         raise ValueError(f"prior_level must lie between 0 and 1, such as 0.95, got {level!r}.")
@@ -69,7 +68,6 @@ def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
 
 
 def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
-    """Return lower and upper bounds of the share of every class."""
     names = classes.tolist()
     pairs = np.tile([0.0, 1.0], (len(names), 1))
     for name, share in _by_class(class_prior, names).items():

@@ -47,14 +47,12 @@ class LabeledRows:
 
     @classmethod
     def split(cls, X: Any, y: Any, missing_label: Any, weights: Vector | None) -> LabeledRows:
-        """Find the classes, and which rows carry one."""
         classes, target, unlabeled = split_labels(y, missing_label)
         check_consistent_length(X, target)
         check_weights(classes, target, unlabeled, weights)
         return cls(X, classes, target.astype(np.intp), unlabeled, weights)
 
     def labeled(self) -> LabeledRows:
-        """Return the labeled rows alone."""
         if not self.unlabeled.any():
             return self
         chosen = np.flatnonzero(~self.unlabeled)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_n_features, _check_sample_weight
 
 from neverworse._typing import AnyArray, Vector
 from neverworse.projection import NonFiniteError, Observer, Progress
@@ -120,12 +120,7 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
 
 
 def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
-    """Check columns against those that a model was fitted to."""
-    if n_columns != model.n_features_in_:
-        raise ValueError(
-            f"X has {n_columns} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input."
-        )
+    _check_n_features(model, np.broadcast_to(0.0, (1, n_columns)), reset=False)
     known = getattr(model, "feature_names_in_", None)
     if known is not None and names is not None and list(known) != list(names):
         expected, found = next(pair for pair in zip(known, names, strict=True) if len({*pair}) > 1)

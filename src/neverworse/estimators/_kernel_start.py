@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Indices, Matrix
+from neverworse._typing import Matrix
 from neverworse.projection import Labels, Start, Weights
 from neverworse.rows import TrapezoidRows
 
@@ -49,12 +49,19 @@ def start_of_projection(
     half = _solve(lower, np.ones(n)) if fit_intercept else np.zeros(n)
     of_one = _solve(lower, half, transposed=True)  # P1
     size = float(half @ half) or 1.0
-    inverse = _Inverse(lower)
+    # Columns of the inverse of L and their products, each computed when it is needed.
+    half_inverse, products = np.zeros((n, n), order="F"), np.zeros((n, n))
+    solved = np.zeros(n, bool)
     at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
     for _ in range(MAX_ROUNDS):
         known = ~unlabeled | at_low | at_high
-        at = np.flatnonzero(known)
-        matrix = inverse.at(at)
+        at, new = np.flatnonzero(known), np.flatnonzero(known & ~solved)
+        half_inverse[:, new] = _solve(lower, np.eye(n)[:, new])
+        solved |= known
+        pairs = np.ix_(new, np.flatnonzero(solved))
+        products[pairs] = half_inverse[:, new].T @ half_inverse[:, solved]
+        products[pairs[::-1]] = products[pairs]
+        matrix = products[np.ix_(at, at)]
         matrix -= np.outer(of_one[at] / size, of_one[at])
         matrix *= alpha
         matrix.flat[:: len(at) + 1] += s[at]
@@ -83,28 +90,3 @@ def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
         lower, x, trans=int(transposed), lower=True, check_finite=False
     )
     return solved
-
-
-class _Inverse:
-    """Blocks of the inverse of LL', computed when they are needed."""
-
-    def __init__(self, lower: Matrix) -> None:
-        self._lower = lower
-        self._rows: Indices = np.empty(0, np.intp)
-        self._half = np.empty((len(lower), 0))  # columns of the inverse of L
-        self._products = np.empty((0, 0))
-
-    def at(self, rows: Indices) -> Matrix:
-        """Return a copy of the block of some rows."""
-        new = np.setdiff1d(rows, self._rows)
-        if new.size:
-            half = np.zeros((len(self._lower), len(new)))
-            half[new, np.arange(len(new))] = 1.0
-            half = _solve(self._lower, half)
-            cross = self._half.T @ half
-            self._products = np.block([[self._products, cross], [cross.T, half.T @ half]])
-            self._half = np.hstack([self._half, half])
-            self._rows = np.concatenate([self._rows, new])
-        order = np.argsort(self._rows)
-        places = order[np.searchsorted(self._rows[order], rows)]
-        return self._products[np.ix_(places, places)]

@@ -96,8 +96,6 @@ class LinearSpace:
 
 @dataclass(frozen=True)
 class FeatureSpace(LinearSpace):
-    """Features of a kernel and its landmarks."""
-
     one_unit: ClassVar[bool] = True
     kernel: Kernel
     lower: Matrix  # (n_landmarks, n_landmarks): L
@@ -263,7 +261,6 @@ def _largest(matrix: Matrix) -> float:
 
 
 def _gammas(model: Any, at: Matrix) -> list[float | None]:
-    """Return the candidates for gamma."""
     if model.kernel == "precomputed" or callable(model.kernel):
         if model.gamma is not None:
             raise ValueError(

@@ -1,7 +1,4 @@
-"""What is known about the label of every row, from y, weights and bounds.
-
-Targets of a regression are treated like the score of a single class, with a range of their own.
-"""
+"""What is known about the label or target of every row, from y, weights and bounds."""
 
 from __future__ import annotations
 
@@ -24,9 +21,7 @@ from neverworse.projection import Assumptions, Box, Labels, Simplex
 SMALLEST_WIDTH = 1e-100  # the squares of narrower bounds underflow
 LARGEST_TARGET = 1e100  # the squares of larger targets overflow
 UNBOUNDED = (-LARGEST_TARGET, LARGEST_TARGET)
-# By how much bounds of classes may contradict each other: rounding errors of whoever computed them.
-# Bounds that leave any room are never taken for equal ones.
-TOLERANCE = 1e-12
+TOLERANCE = 1e-12  # bounds of classes may contradict each other by this: rounding errors
 
 
 @dataclass(frozen=True)
@@ -38,8 +33,7 @@ class KnownLabels:
     classes: AnyArray  # (n_classes,); empty for a regression
     # (n_classes,): labeled rows (of positive weight) of each class; None if some labels are soft
     counts: AnyArray | None = None
-    # (n_classes,): factors of the weights of labeled rows, see `class_weights`
-    factors: Vector | None = None
+    class_weight: tuple[tuple[str, float], ...] = ()  # factors of the weights of labeled rows
     upper: Vector | None = None  # (n_rows,): largest possible targets of a regression
 
 
@@ -49,37 +43,32 @@ def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) 
     check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
     check_weights(classes, target, unlabeled, given.weights)
     codes, weights = target.astype(np.intp), given.weights
-    factors = class_weights(class_weight, classes, codes[~unlabeled], weights, unlabeled)
-    if factors is not None:
+    named: tuple[tuple[str, float], ...] = ()
+    if class_weight is not None:
+        factors = class_weights(class_weight, classes, codes[~unlabeled], weights, unlabeled)
         of_rows = np.where(unlabeled, 1.0, factors[codes])
         weights = of_rows if weights is None else weights * of_rows
-    return replace(coded_labels(classes, codes, unlabeled, weights, given.bounds), factors=factors)
+        named = tuple(zip(map(str, classes.tolist()), factors.tolist(), strict=True))
+    known = coded_labels(classes, codes, unlabeled, weights, given.bounds)
+    return replace(known, class_weight=named)
 
 
 def check_weights(
     classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
 ) -> None:
     """Check that labeled rows of every class have a positive weight."""
-    if weights is None:
-        return
-    n_present = len(np.unique(target[~unlabeled & (weights > 0.0)]))
-    if n_present < len(classes):
-        present = "one class" if n_present == 1 else f"{n_present} classes"
+    used = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
+    if len(np.unique(target[used])) < len(classes):
         raise ValueError(
-            f"sample_weight is positive for labeled rows of {present} only, of {len(classes)}. "
-            "Give some labeled rows of every class a positive weight."
+            "sample_weight is positive for labeled rows of one class only, or not of all. Give "
+            f"some labeled rows of each of the {len(classes)} classes a positive weight."
         )
 
 
 def class_weights(
     class_weight: Any, classes: AnyArray, known: Indices, weights: Vector | None, unlabeled: Mask
-) -> Vector | None:
-    """Return the factor of each class, by which weights of labeled rows are multiplied.
-
-    `known` are the positions of the classes of the labeled rows.
-    """
-    if class_weight is None:
-        return None
+) -> Vector:
+    """Return the factor of each class; `known` are the positions of those of labeled rows."""
     if isinstance(class_weight, str):  # balanced
         sums = np.bincount(known, None if weights is None else weights[~unlabeled], len(classes))
         return sums.sum() / (len(classes) * sums)
@@ -87,8 +76,7 @@ def class_weights(
         if not isinstance(factor, Real) or not SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT:
             raise ValueError(
                 f"class_weight is {factor!r} for class {name!r}, but has to be a number between "
-                f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. To leave a class out, leave out "
-                "its rows."
+                f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}."
             )
     return compute_class_weight(class_weight, classes=classes, y=classes)
 
@@ -162,10 +150,7 @@ def _check_bounds(
     tolerance: float = 0.0,
     classes: Sequence[Any] | AnyArray = (),
 ) -> None:
-    """Raise an error that names the first row whose bounds are impossible.
-
-    Bounds and labels are of shape (n_classes, n_rows); labels that are NaN are not checked.
-    """
+    """Raise an error that names the first row whose bounds are impossible; not if y is NaN."""
     low, high = limits
     smallest, largest = np.fmin(lower, upper), np.fmax(lower, upper)
     least, most = lower.sum(axis=0), upper.sum(axis=0)
@@ -189,10 +174,7 @@ def _check_bounds(
 
 
 def _remainder(shares: Matrix, but: Matrix | float = 0.0) -> tuple[Vector, Vector]:
-    """Return one minus the sum of shares (of all but one class), and its rounding error.
-
-    Where bounds are narrow, only the last digits matter, so that rounding errors are summed, too.
-    """
+    """Return one minus the sum of shares (of all but one class), and its rounding error."""
     left, missed = np.ones(shares.shape[1]), np.zeros(shares.shape[1])
     for share in shares:
         left, error = _difference(left, share)
@@ -279,7 +261,6 @@ def _row_bounds(given: Any, n_rows: int) -> tuple[Vector, Vector]:
 
 
 def _common_range(given: Any, known: Vector) -> tuple[float, float]:
-    """Return the range of all targets; NaN if there is none."""
     if given is None:
         return np.nan, np.nan
     if isinstance(given, str) and given == "labeled":

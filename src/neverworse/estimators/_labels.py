@@ -1,8 +1,4 @@
-"""Which rows are labeled: one convention for all estimators.
-
-A row is unlabeled where its label is -1 (integers), NaN (floats), or None, NaN or pd.NA (objects,
-strings, nullable and categorical columns). Where -1 might as well be a class, nothing is guessed.
-"""
+"""Which rows are labeled: one convention for all estimators. Where it is unclear, no guess."""
 
 from __future__ import annotations
 
@@ -80,7 +76,6 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
 
 
 def missing_values(labels: _Labels, missing_label: Any) -> Mask:
-    """Return which of the distinct values mark unlabeled rows."""
     if not is_auto(missing_label):
         return _find_marker(labels, missing_label)
     return labels.null if is_continuous(labels.values[~labels.null]) else _find_missing(labels)
@@ -158,7 +153,6 @@ def is_null(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the kind of label that a value is."""
     if isinstance(value, (bool, np.bool_)):
         return "boolean"
     if isinstance(value, numbers.Integral):
@@ -199,7 +193,6 @@ def _ambiguous(problem: str, marker: Any) -> ValueError:
 
 
 def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
-    """Find the rows that carry the given marker."""
     if isinstance(missing_label, (list, tuple, dict, set)) or np.ndim(missing_label) > 0:
         raise ValueError(
             f"missing_label={missing_label!r} is not a scalar. Pass the value in y that marks "
@@ -259,7 +252,6 @@ def native_dtype(known: AnyArray) -> AnyArray:
 
 
 def shown(label: Any) -> str:
-    """Return a label as it is written in Python."""
     return repr(label.item() if hasattr(label, "item") else label)
 
 

@@ -46,11 +46,7 @@ else:
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of models with the score coef·x + intercept, or one score for each class.
-
-    Subclasses fit through `_fit_rows`. Those with many parameters are data classes: each parameter
-    is written once. Comparison and representation stay scikit-learn's.
-    """
+    """Base of models with the score coef·x + intercept, or one score for each class."""
 
     # Whether `fit` skips some rows. If not, NaN are found in the Gram matrix of all.
     _skips_rows: ClassVar[bool]

@@ -81,7 +81,6 @@ class ProjectedModel(KernelModel, LinearModel):
     certificate_: Certificate = field(init=False)
 
     def _fit_rows(self, given: FitInput) -> None:
-        """Fit the baseline, project it, and set the attributes."""
         known = self._read_labels(given)
         labels = known.labels
         distance = self._checked_distance()
@@ -125,11 +124,9 @@ class ProjectedModel(KernelModel, LinearModel):
             observer=given.observer,
             start=start,
         )
-        certificate = replace(result.certificate, kernel=space.words())
-        if known.factors is not None:
-            names = map(str, known.classes.tolist())
-            weights = tuple(zip(names, known.factors.tolist(), strict=True))
-            certificate = replace(certificate, class_weight=weights)
+        certificate = replace(
+            result.certificate, kernel=space.words(), class_weight=known.class_weight
+        )
         if not (certificate.converged or certificate.stopped_early):
             warnings.warn(
                 "The solver stopped making progress at a relative duality gap of "
@@ -150,7 +147,6 @@ class ProjectedModel(KernelModel, LinearModel):
         """Store the imputed labels of the unlabeled rows."""
 
     def _baseline(self) -> Any:
-        """Return the unfitted baseline."""
         is_chosen = isinstance(self.alpha, str)  # "loo"; numbers of NumPy are compared otherwise
         if is_chosen and self.rcond is not None:
             raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
@@ -158,15 +154,13 @@ class ProjectedModel(KernelModel, LinearModel):
         return kind(**{name: own[name] for name in kind._get_param_names() if name in own})
 
     def _checked_distance(self) -> Any:
-        """Return the distance, as an array if it is one."""
         if isinstance(self.distance, str):
             return self.distance
         D: Matrix = check_array(self.distance, dtype=np.float64, input_name="distance")
         if D.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"distance is an array with {D.shape[1]} columns, but X has {self.n_features_in_} "
-                "features. Its rows are points at which two models are compared, so it needs the "
-                "columns of X."
+                "features. Pass points at which two models are compared, with the columns of X."
             )
         if not D.any() and not self.fit_intercept:
             raise ValueError("distance is an array of zeros: it cannot tell models apart.")
