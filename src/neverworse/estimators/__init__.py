@@ -1,7 +1,4 @@
-"""Projected and supervised least squares, and the audit of any two models.
-
-The names other than the estimators' are for other rooms of the package.
-"""
+"""Projected and supervised least squares, the audit of any two models, and helpers of rooms."""
 
 from neverworse.estimators._audit import Audit, audit, scores_of
 from neverworse.estimators._delegating import (

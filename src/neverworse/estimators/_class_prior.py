@@ -208,8 +208,7 @@ def count_intervals(
     """Return simultaneous confidence intervals for the numbers of unlabeled rows of all classes.
 
     `counts` are the numbers of labeled rows. Two classes share one interval; more than two have
-    Bonferroni's correction. As the sizes add up, none is larger than what the smallest sizes of
-    the others leave, or smaller than what their largest sizes leave.
+    Bonferroni's correction. No size is larger or smaller than what the others leave.
     """
     if len(counts) > 2:
         level = 1.0 - (1.0 - level) / len(counts)

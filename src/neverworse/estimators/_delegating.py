@@ -70,8 +70,7 @@ class LabeledRows:
 class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
     """Predicts through another estimator, and has the methods that it has."""
 
-    # The attribute with the other estimator, once it is fitted.
-    _predictor: ClassVar[str]
+    _predictor: ClassVar[str]  # the attribute with the fitted estimator
 
     @abstractmethod
     def _can(self, method: str) -> bool:
@@ -143,10 +142,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _fitting(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Vector | None]]:
-        """Yield the classifier to fit, X and the weights, all checked as far as that is possible.
-
-        Leaves the estimator unfitted if the fit inside is interrupted or fails.
-        """
+        """Yield the classifier to fit, X and the weights; unfitted if the fit inside fails."""
         try:
             forget_fit(self)
             refuse_chunks(self, X)
@@ -196,8 +192,7 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
         if not takes:
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} does not take it in fit. "
-                "Leave it out, or have it routed to a step that requests it, with scikit-learn's "
-                "metadata routing."
+                "Leave it out, or route it to a step with scikit-learn's metadata routing."
             )
     return checked_weights(sample_weight, _num_samples(X))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from reprlib import repr as short_repr
@@ -124,14 +123,13 @@ def _class_bounds(
     if given.shape == (n, 2) and n_classes == 2:
         given = np.stack([np.full_like(given, np.nan), given], axis=1)
     if given.shape != (n, n_classes, 2):
-        expected = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
         raise ValueError(
-            f"label_bounds has shape {given.shape}, but {expected} is needed: lower and upper "
-            f"bound for each of the classes {', '.join(map(str, classes))}. A class that has no "
-            "labeled row cannot have bounds: label at least one row of it, or leave it out."
+            f"label_bounds has shape {given.shape}, but ({n}, {n_classes}, 2) is needed, or "
+            f"({n}, 2) for two classes: lower and upper bound for each of the classes "
+            f"{', '.join(map(str, classes))}. A class without a labeled row cannot have bounds."
         )
     lower, upper = np.where(np.isnan(given), [0.0, 1.0], given).transpose(2, 1, 0)
-    _check_bounds("label_bounds", lower, upper, indicators, unlabeled, (0, 1), TOLERANCE, classes)
+    _check_bounds(lower, upper, indicators, unlabeled, classes)
     # No share is smaller than what the others leave, or larger; rounded outwards.
     least, below = _remainder(upper, upper)
     most, above = _remainder(lower, lower)
@@ -141,17 +139,12 @@ def _class_bounds(
 
 
 def _check_bounds(
-    name: str,
-    lower: Matrix,
-    upper: Matrix,
-    label: AnyArray,
-    unlabeled: Mask,
-    limits: tuple[float, float],
-    tolerance: float = 0.0,
-    classes: Sequence[Any] | AnyArray = (),
+    lower: Matrix, upper: Matrix, label: AnyArray, unlabeled: Mask, classes: AnyArray
 ) -> None:
     """Raise an error that names the first row whose bounds are impossible; not if y is NaN."""
-    low, high = limits
+    name, (low, high), tolerance = "target_bounds", UNBOUNDED, 0.0
+    if len(classes):
+        name, (low, high), tolerance = "label_bounds", (0.0, 1.0), TOLERANCE
     smallest, largest = np.fmin(lower, upper), np.fmax(lower, upper)
     least, most = lower.sum(axis=0), upper.sum(axis=0)
     no_shares = len(classes) > 0 and ((least > 1.0 + tolerance) | (most < 1.0 - tolerance))
@@ -209,7 +202,17 @@ def known_targets(
     target, unlabeled = split_targets(y, missing_label)
     check_consistent_length(target, weights)
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
-    lower, upper = _row_bounds(row_bounds, len(target))
+    bounds = np.full((len(target), 2), np.nan)
+    if row_bounds is not None:
+        bounds = check_array(
+            row_bounds, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
+        )
+    if bounds.shape != (len(target), 2):
+        raise ValueError(
+            f"target_bounds has shape {bounds.shape}, but ({len(target)}, 2) is needed: lower and "
+            "upper bound of each target. A range of all targets belongs in the constructor."
+        )
+    lower, upper = bounds.T
     is_known = ~unlabeled | (np.isfinite(lower) & (lower == upper))
     known = np.where(unlabeled, lower, target)[used & is_known]
     if not known.size:
@@ -224,7 +227,7 @@ def known_targets(
             "The values of y are so large that their squares overflow. Rescale y and its bounds."
         )
     checked = np.where(used, target, np.nan)
-    _check_bounds("target_bounds", lower[None], upper[None], checked[None], unlabeled, UNBOUNDED)
+    _check_bounds(lower[None], upper[None], checked[None], unlabeled, np.empty(0))
     bare = unlabeled & (np.isnan(lower) | np.isnan(upper))
     if bare.any():
         raise ValueError(
@@ -244,20 +247,6 @@ def known_targets(
         assumptions = replace(assumptions, n_bounded=n_narrower, target_range=found)
     labels = Labels(target[None], width, weights)
     return KnownLabels(labels, assumptions, np.empty(0), upper=upper)
-
-
-def _row_bounds(given: Any, n_rows: int) -> tuple[Vector, Vector]:
-    if given is None:
-        return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
-    bounds = check_array(
-        given, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
-    )
-    if bounds.shape != (n_rows, 2):
-        raise ValueError(
-            f"target_bounds has shape {bounds.shape}, but ({n_rows}, 2) is needed: lower and upper "
-            "bound of each target. A range of all targets belongs in the constructor."
-        )
-    return bounds[:, 0], bounds[:, 1]
 
 
 def _common_range(given: Any, known: Vector) -> tuple[float, float]:

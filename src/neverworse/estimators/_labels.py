@@ -202,20 +202,14 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
         return labels.null
     if labels.null.any():
         raise ValueError(
-            "y has null values (NaN, None or pd.NA) in addition to "
-            f"missing_label={missing_label!r}. Pass missing_label=np.nan if they mark unlabeled "
-            "rows, or drop these rows."
+            f"y has null values (None, NaN) in addition to missing_label={missing_label!r}. Pass "
+            "missing_label=np.nan if they mark unlabeled rows, or drop these rows."
         )
     return labels.equal(missing_label)
 
 
 def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     """Return the classes in sorted order; raise an error unless there are at least two."""
-    if not len(known):
-        raise ValueError(
-            f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
-            "two classes needs a label."
-        )
     known = native_dtype(known)
     if is_continuous(known) or (known.dtype.kind == "f" and np.isinf(known).any()):
         raise ValueError(
@@ -225,9 +219,12 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
         )
     classes = np.unique(known)
     if len(classes) < 2:
+        found = f"no labeled row: all {n_rows} labels are missing"
+        if len(classes):
+            found = f"labels of one class only ({shown(classes[0])})"
         raise ValueError(
-            f"y has labels of one class only ({shown(classes[0])}). The labeled rows need at "
-            "least two classes; neither unlabeled rows nor bounds can provide one."
+            f"y has {found}. The labeled rows need at least two classes; neither unlabeled rows "
+            "nor bounds can provide one."
         )
     return classes
 
@@ -275,9 +272,8 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             if taken:
                 raise ValueError(
                     f"CalibratedClassifierCV treats {shown(taken[0])}, the marker of unlabeled "
-                    "rows, as a class: its probabilities would be wrong. Use neverworse."
-                    "model_selection.WithUnlabeledRows: CalibratedClassifierCV(WithUnlabeledRows("
-                    "estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
+                    "rows, as a class. Use neverworse.model_selection: CalibratedClassifierCV("
+                    "WithUnlabeledRows(estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
                 )
         frame = frame.f_back
 
@@ -294,24 +290,17 @@ class SoftLabels:
     @classmethod
     def compress(cls, labels: Matrix) -> SoftLabels:
         """Return the compact form of labels of shape (n_classes, n_rows)."""
-        ones = labels == 1.0
-        whole, codes = ones.any(axis=0), labels.argmax(axis=0)
-        if len(labels) == 1:
-            whole, codes = whole | (labels[0] == 0.0), ones[0]
-        rows = np.flatnonzero(~whole)
-        n_codes = max(len(labels), 2)
-        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
+        whole = ((labels == 0.0) | (labels == 1.0)).all(axis=0)
+        codes = labels.argmax(axis=0) if len(labels) > 1 else labels[0] == 1.0
+        rows, largest = np.flatnonzero(~whole), max(len(labels), 2) - 1
+        return cls(codes.astype(np.min_scalar_type(largest)), rows, labels[:, rows])
 
     def to_array(self) -> Vector:
         """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
         values = np.atleast_2d(self.values)  # older model files have (n,) for two classes
-        if len(values) == 1:
-            labels = self.codes.astype(np.float64)
-            labels[self.rows] = values[0]
-            return labels
-        labels = np.zeros((len(self.codes), len(values)))
-        labels[np.arange(len(labels)), self.codes] = 1.0
-        labels[self.rows] = values.T
+        several = len(values) > 1
+        labels = np.eye(len(values))[self.codes] if several else self.codes.astype(np.float64)
+        labels[self.rows] = values.T if several else values[0]
         return labels
 
     def to_sparse(self) -> sparse.csr_array:

@@ -272,9 +272,8 @@ def _best(alphas: Vector, losses: Vector) -> int:
     usable = np.isfinite(losses)
     if not usable.any():
         raise ValueError(
-            "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
-            "sample, or one that outweighs all others by far. Label more rows, bring the weights "
-            "closer together, or set alpha to a number."
+            "Leave-one-out needs at least two labeled rows of comparable weight, but there is one "
+            "sample, or one that outweighs all others. Label more rows, or set alpha to a number."
         )
     least = losses[usable].min()
     equal = usable & (losses <= least + LOSS_TOLERANCE * abs(least))

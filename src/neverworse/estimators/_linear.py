@@ -110,9 +110,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         Returns
         -------
         estimator : sklearn estimator
-            Fitted, with the same predictions: a `RidgeClassifier`, `LogisticRegression`,
-            `LinearDiscriminantAnalysis` or `LinearRegression`, after a transformer in a pipeline if
-            there is a kernel. It can be used where neverworse is not installed.
+            Fitted, with the same predictions, and independent of neverworse: a linear model, after
+            a transformer in a pipeline if there is a kernel.
         """
         check_is_fitted(self, "intercept_")
         model, coef = self._plain_model(), getattr(self, self._coef_name).copy()
