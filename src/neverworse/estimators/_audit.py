@@ -158,7 +158,7 @@ def _change(difference: float) -> str:
     return f"{number(abs(difference))} {'lower' if difference < 0.0 else 'higher'}"
 
 
-@documented_like(ProjectedLeastSquaresClassifier)
+@documented_like(ProjectedLeastSquaresClassifier, ProjectedLeastSquaresClassifier.fit)
 @explains_conversion
 def audit(
     candidate: Any,
@@ -195,12 +195,7 @@ def audit(
           (also in a pipeline or a search), by the loss of their certificate.
         - "error": predicted classes, by the error rate.
         - "auto": "predict_proba" if there are estimators and all have it, otherwise "score".
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weight of each row in the losses. A row of weight zero is ignored.
-    label_bounds : array-like, optional
-        Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
-        `ProjectedLeastSquaresClassifier`.
-    {class_prior, prior_level, missing_label}
+    {sample_weight, label_bounds, class_prior, prior_level, missing_label}
 
     Returns
     -------
@@ -289,7 +284,7 @@ def _chosen_response(models: Models, response: str) -> Response:
     for name, model in estimators.items():
         if hasattr(model, "fit"):
             check_is_fitted(model)
-        classes = getattr(model, "classes_", ())
+        classes: Any = getattr(model, "classes_", ())
         if len(classes) < 2 or np.ndim(classes[0]):
             raise ValueError(
                 f"{_described(name, model)} has no classes_, one class only, or several outputs. "

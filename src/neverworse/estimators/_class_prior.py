@@ -143,8 +143,7 @@ def _feasible(
         if not totals_feasibility(omega[free], labels.shape.at(free), totals, missed):
             raise ValueError(
                 "class_prior is infeasible together with label_bounds: no labels within their "
-                "bounds give these shares. Widen the intervals of the prior or the bounds of the "
-                "labels."
+                "bounds give these shares. Widen the intervals or the bounds."
             )
     return low, high
 

@@ -17,7 +17,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _num_samples,
-    check_consistent_length,
     check_is_fitted,
     has_fit_parameter,
 )
@@ -30,8 +29,8 @@ from neverworse.estimators._input import (
     forget_fit,
     refuse_chunks,
 )
-from neverworse.estimators._known_labels import check_weights
-from neverworse.estimators._labels import native_dtype, shown, shown_classes, split_labels
+from neverworse.estimators._known_labels import checked_codes
+from neverworse.estimators._labels import native_dtype, shown, shown_classes
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 
 
@@ -47,10 +46,7 @@ class LabeledRows:
 
     @classmethod
     def split(cls, X: Any, y: Any, missing_label: Any, weights: Vector | None) -> LabeledRows:
-        classes, target, unlabeled = split_labels(y, missing_label)
-        check_consistent_length(X, target)
-        check_weights(classes, target, unlabeled, weights)
-        return cls(X, classes, target.astype(np.intp), unlabeled, weights)
+        return cls(X, *checked_codes(X, y, missing_label, weights), weights)
 
     def labeled(self) -> LabeledRows:
         if not self.unlabeled.any():
@@ -153,10 +149,8 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
                     "scikit-learn, for example LogisticRegression()."
                 )
             (X,) = indexable(X)
-            weights = None
-            if sample_weight is not None:
-                weights = weights_for([estimator], X, sample_weight)
-            yield estimator, X, weights
+            given = sample_weight is not None
+            yield estimator, X, weights_for([estimator], X, sample_weight) if given else None
             copy_input_checks(self.estimator_, self)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)

@@ -171,10 +171,7 @@ def explain_not_finite(rows: ChunkedRows) -> None:
 def observed_fit(
     estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
 ) -> Iterator[Observer | None]:
-    """Report a fit to the callbacks of the estimator; yield an observer for the solver.
-
-    Every stage is a task of scikit-learn's callback protocol. A callback may end the solver early.
-    """
+    """Report a fit to the callbacks of the estimator, which may stop it through the observer."""
     data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context = None
     if getattr(estimator, "_skl_callbacks", None):

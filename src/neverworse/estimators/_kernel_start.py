@@ -86,7 +86,4 @@ def start_of_projection(
 
 
 def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
-    solved: Matrix = linalg.solve_triangular(
-        lower, x, trans=int(transposed), lower=True, check_finite=False
-    )
-    return solved
+    return linalg.solve_triangular(lower, x, trans=int(transposed), lower=True, check_finite=False)

@@ -152,10 +152,7 @@ def _kernel(model: Any, gamma: float | None, landmarks: AnyArray) -> Kernel:
 
 
 def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Iterator[Any]:
-    """Yield the spaces of a model to choose from, each with labeled rows in its features.
-
-    Without `landmarks`, they are labeled rows.
-    """
+    """Yield the spaces of a model to choose from, each with labeled rows in its features."""
     if model.kernel == "linear":
         yield LinearSpace(), training
         return
@@ -200,9 +197,7 @@ def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
     """Return the landmarks of a model of all rows with a weight; None if it is linear."""
     if model.kernel == "linear":
         return None
-    used = np.arange(len(labels.width))
-    if labels.weights is not None:
-        used = np.flatnonzero(labels.weights > 0.0)
+    used = np.flatnonzero(labels.weights_where(np.ones(len(labels.width), bool)))
     return _choose_landmarks(model, used, "labeled and unlabeled")
 
 

@@ -38,13 +38,12 @@ class KnownLabels:
 
 def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) -> KnownLabels:
     """Check y, weights and bounds of a classification; parameters are those of the classifiers."""
-    classes, target, unlabeled = split_labels(given.y, missing_label)
-    check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
-    check_weights(classes, target, unlabeled, given.weights)
-    codes, weights = target.astype(np.intp), given.weights
+    weights, X = given.weights, np.empty((given.rows.n_rows, 0))
+    classes, codes, unlabeled = checked_codes(X, given.y, missing_label, weights)
     named: tuple[tuple[str, float], ...] = ()
     if class_weight is not None:
-        factors = class_weights(class_weight, classes, codes[~unlabeled], weights, unlabeled)
+        of_labeled = None if weights is None else weights[~unlabeled]
+        factors = class_weights(class_weight, classes, codes[~unlabeled], of_labeled)
         of_rows = np.where(unlabeled, 1.0, factors[codes])
         weights = of_rows if weights is None else weights * of_rows
         named = tuple(zip(map(str, classes.tolist()), factors.tolist(), strict=True))
@@ -52,24 +51,27 @@ def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) 
     return replace(known, class_weight=named)
 
 
-def check_weights(
-    classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
-) -> None:
-    """Check that labeled rows of every class have a positive weight."""
+def checked_codes(
+    X: Any, y: Any, missing_label: Any, weights: Vector | None
+) -> tuple[AnyArray, Indices, Mask]:
+    """Return what `split_labels` does; some labeled rows of every class have a positive weight."""
+    classes, target, unlabeled = split_labels(y, missing_label)
+    check_consistent_length(X, target)
     used = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     if len(np.unique(target[used])) < len(classes):
         raise ValueError(
             "sample_weight is positive for labeled rows of one class only, or not of all. Give "
             f"some labeled rows of each of the {len(classes)} classes a positive weight."
         )
+    return classes, target.astype(np.intp), unlabeled
 
 
 def class_weights(
-    class_weight: Any, classes: AnyArray, known: Indices, weights: Vector | None, unlabeled: Mask
+    class_weight: Any, classes: AnyArray, codes: Indices, weights: Vector | None
 ) -> Vector:
-    """Return the factor of each class; `known` are the positions of those of labeled rows."""
+    """Return the factor of each class; `codes` are the positions of those of labeled rows."""
     if isinstance(class_weight, str):  # balanced
-        sums = np.bincount(known, None if weights is None else weights[~unlabeled], len(classes))
+        sums = np.bincount(codes, weights, len(classes))
         return sums.sum() / (len(classes) * sums)
     for name, factor in class_weight.items():
         if not isinstance(factor, Real) or not SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT:

@@ -59,8 +59,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            "y has targets that are not numbers. Convert them, or use a classifier if they are "
-            "classes."
+            "y has targets that are not numbers. Convert them, or use a classifier."
         ) from None
     if not np.isfinite(values).all():
         raise ValueError("Input y contains infinity. Mark rows without a target with NaN.")
@@ -180,8 +179,7 @@ def _find_missing(labels: _Labels) -> Mask:
     elif len(others) == 1:
         problem = f"and {shown(others[0])} only"
     if minus_one.any() and problem:
-        which = "which may be two classes, or one class and unlabeled rows"
-        raise _ambiguous(f"-1 {problem}, {which}", -1)
+        raise _ambiguous(f"-1 {problem}, which may be two classes, or one and a marker", -1)
     return minus_one if minus_one.any() else labels.null
 
 

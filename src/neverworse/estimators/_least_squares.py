@@ -70,9 +70,7 @@ class GivenPenalty(SupervisedModel):
         alpha = float(self.alpha)
         if self.kernel != "linear" and self.gamma == "loo":
             if self.rcond is not None:
-                raise ValueError(
-                    "gamma='loo' takes no rcond. Set gamma to a number, or rcond to None."
-                )
+                raise ValueError("gamma='loo' takes no rcond. Leave out one of them.")
             fit_by_leave_one_out(self, training, landmarks, [alpha])
         else:
             ((space, inside),) = spaces(self, training, landmarks)
@@ -107,31 +105,26 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
     Parameters
     ----------
     alpha : float, default=0.0
-        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
-        the intercept.
+        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     class_weight : None, "balanced" or dict, default=None
         Factors for the weights of labeled rows, for each class, as in scikit-learn; unlabeled rows
         keep their weights. A certificate is about the loss with these weights, and says so.
     missing_label : "auto" or scalar, default="auto"
-        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
-        any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
-        null value, so that -1 may be a class.
+        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, any
+        null value among objects; an error where that is a guess. NaN, None or pd.NA: any null.
     rcond : float or None, default=None
-        How the numerical rank is determined. None: an accurate solve that does not depend on the
-        scales of the columns, with the minimum-norm solution if the rank is deficient. A number:
-        directions whose singular value in the Gram matrix of the centred, unscaled columns is at
-        most `rcond` times the largest are left out; the published experiments use 1.49e-8.
+        None: an accurate solve that does not depend on the scales of the columns, with the
+        minimum-norm solution if the rank is deficient. A number: directions whose singular value in
+        the Gram matrix of the centred columns is at most `rcond` times the largest are left out.
     kernel : {"linear", "rbf", "laplacian", "poly", "precomputed"} or callable, default="linear"
-        Scores are linear in X, or functions in the space of a kernel, with the squared norm of the
-        function in place of :math:`\lVert w \rVert^2`: by scikit-learn's name, or a function of two
-        rows. "precomputed": X is the kernel of all pairs of training rows, and of new rows with
+        Scores are functions in the space of this kernel, by scikit-learn's name, or a function of
+        two rows. "precomputed": X is the kernel of all pairs of training rows, and of new rows with
         the training rows in predictions. Scale the columns first.
     gamma : float, "loo" or None, default=None
         Coefficient of the kernels "rbf", "laplacian" and "poly". None: one over the number of
-        columns. "loo": the best of nine values by exact leave-one-out on the labeled rows, chosen
-        together with the penalty.
+        columns. "loo": chosen by exact leave-one-out on the labeled rows, like the penalty.
     degree : float, default=3
         Degree of the kernel "poly".
     coef0 : float, default=1
@@ -153,8 +146,7 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
     dual_coef_ : array
         With a kernel, in place of `coef_`: the weights of ``k(x, landmarks_)``.
     landmarks_ : array of shape (n_landmarks, n_features)
-        With a kernel: the rows with which new rows are compared (for "precomputed", their
-        indices among the training rows).
+        With a kernel: the rows with which new rows are compared ("precomputed": their indices).
     gamma_ : float or None
         With a kernel: the gamma that was used.
     alpha_ : float
@@ -203,12 +195,7 @@ class LeastSquaresClassifierCV(ChosenPenalty, IndicatorClassifier):
         The penalties that were tried.
     loo_brier_ : array of shape (n_alphas,)
         Mean squared error of the left-out scores, summed over the classes.
-    gammas_ : array of shape (9,)
-        With ``gamma="loo"``: the values that were tried. The attributes above are about the best.
-    loo_gammas_ : array of shape (9,)
-        With ``gamma="loo"``: the loss of each value, with its best penalty.
-    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_}
-    {feature_names_in_}
+    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     Examples
     --------
@@ -232,7 +219,7 @@ def fit_by_leave_one_out(
 
     Returns the penalties that were tried, and the mean squared error of left-out rows for each.
     """
-    best, tried = None, []
+    best: Any = None
     for space, inside in spaces(model, training, landmarks):
         rows, target, weights = inside.labeled()
         penalties = _penalties(alphas, rows, weights, model.fit_intercept)
@@ -241,16 +228,10 @@ def fit_by_leave_one_out(
         )
         losses = sums / float(rows.n_rows if weights is None else weights.sum())
         chosen = _best(penalties, losses)
-        loss = float(losses[chosen])
-        tried.append((space.gamma, loss))
-        if best is None or loss < best[0] - LOSS_TOLERANCE * abs(best[0]):
-            best = loss, float(penalties[chosen]), space, inside
-            found = penalties, losses
-    assert best is not None
-    _, alpha, space, inside = best
+        if best is None or losses[chosen] < best[0] * (1.0 - LOSS_TOLERANCE):
+            best = losses[chosen], float(penalties[chosen]), space, inside, (penalties, losses)
+    _, alpha, space, inside, found = best
     fit_least_squares(model, inside, alpha, space=space)
-    if len(tried) > 1:
-        model.gammas_, model.loo_gammas_ = map(np.array, zip(*tried, strict=True))
     return found
 
 

@@ -28,7 +28,6 @@ from neverworse.projection import Weights
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Base of regressions with the prediction coef·x + intercept."""
 
-    _reads_chunks: ClassVar[bool] = True
     _threshold: ClassVar[float] = 0.0
 
     fit_intercept: bool
@@ -100,8 +99,7 @@ class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
     ----------
     {alpha, fit_intercept}
     missing_label : scalar, default=np.nan
-        The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
-        for classes, -1 is a target unless it is given here.
+        The value that marks rows without a target in y. NaN, None or pd.NA: any null value.
     {rcond}
     {kernel, gamma, degree, coef0, n_components, random_state}
 
@@ -131,8 +129,7 @@ class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
 class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
-    Every row with a target is predicted by the fit to all others, in closed form, as in
-    `LeastSquaresClassifierCV`. Rows without a target are ignored.
+    In closed form, as in `LeastSquaresClassifierCV`. Rows without a target are ignored.
 
     Parameters
     ----------
@@ -144,8 +141,7 @@ class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
     {alpha_, alphas_}
     loo_mse_ : array of shape (n_alphas,)
         Mean squared error of the left-out predictions.
-    {gammas_, loo_gammas_, coef_, intercept_, dual_coef_, landmarks_, gamma_}
-    {n_features_in_, feature_names_in_}
+    {coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     Examples
     --------
@@ -165,11 +161,10 @@ class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
 class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
-    For targets that are known to lie within bounds: shares, ratings, marks, anything on a scale
-    with two ends. As in `ProjectedLeastSquaresClassifier`, with targets of the unlabeled rows
-    within their bounds in place of soft labels: in the distance "all", the squared error on all
-    training rows is at most that of the supervised regression, whatever these targets are. The
-    narrower the bounds, the more there is to gain.
+    For targets that are known to lie within bounds, such as shares, ratings or marks. As in
+    `ProjectedLeastSquaresClassifier`, with unknown targets in place of soft labels: in the distance
+    "all", the squared error on all training rows is at most that of the supervised regression,
+    whatever these targets are. The narrower the bounds, the more there is to gain.
 
     Parameters
     ----------

@@ -67,10 +67,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
             rows = X if isinstance(X, Rows) else as_rows(X)
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
             # Callbacks may pass metadata on to a metric, which knows weights but no bounds.
-            weights, metadata = None, {}
-            if sample_weight is not None:
-                weights = checked_weights(sample_weight, rows.n_rows)
-                metadata = {"sample_weight": sample_weight}
+            metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+            weights = checked_weights(sample_weight, rows.n_rows) if metadata else None
             with (
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
@@ -200,7 +198,6 @@ class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
         Returns
         -------
         classes : array of shape (n_samples,)
-            Where scores are equal, the first class of them.
         """
         scores = self._scores(X)
         codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
@@ -266,9 +263,8 @@ class IndicatorClassifier(LinearClassifier):
         ----------
         {X, y, sample_weight}
         label_bounds : array-like of shape (n_samples, 2) or (n_samples, n_classes, 2), optional
-            Weak labels: lower and upper bound of the label of each unlabeled row, as the share of
-            the second of two classes, or as the share of every class. NaN where nothing is known.
-            A row whose bounds are equal counts as labeled with that soft label.
+            Weak labels: bounds of the share of the second of two classes, or of every class. NaN
+            where nothing is known. A row with equal bounds counts as labeled with that soft label.
 
         Returns
         -------
@@ -307,10 +303,7 @@ def class_scores(model: Any, X: Any) -> Matrix:
 
 
 def has_class_scores(model: Any) -> bool:
-    """Whether the decision function is a score on targets coded 0 and 1, less one half.
-
-    Pipelines, searches and other wrappers pass on that of the estimator inside.
-    """
+    """Whether the decision function (of the estimator inside) is a 0/1 score, less one half."""
     if hasattr(model, "named_steps"):  # a pipeline
         return has_class_scores(model.steps[-1][1])
     inner = getattr(model, "best_estimator_", getattr(model, "estimator_", None))

@@ -86,8 +86,8 @@ class ProjectedModel(KernelModel, LinearModel):
         distance = self._checked_distance()
         training = TrainingRows(given.rows, labels)
         landmarks = landmarks_of_all(self, labels)
-        # The distance "unlabeled" takes a Gram matrix of other rows.
-        one_pass = not (isinstance(distance, str) and distance == "unlabeled")
+        kind = distance if isinstance(distance, str) else "array"
+        one_pass = kind != "unlabeled"  # which takes a Gram matrix of other rows
         if one_pass and landmarks is None:
             training = training.read_once()
         supervised = self._baseline()
@@ -105,8 +105,7 @@ class ProjectedModel(KernelModel, LinearModel):
         same = self.constraint_alpha == "same"
         alpha = supervised.alpha_ if same else float(self.constraint_alpha)
         start, rows = None, space.of_landmarks
-        is_all = isinstance(distance, str) and distance == "all"
-        if rows is not None and is_all and self.solver == "exact":
+        if rows is not None and kind == "all" and self.solver == "exact":
             start = start_of_projection(rows, labels, baseline, alpha, self.fit_intercept)
         result = project(
             training,
@@ -203,18 +202,15 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
         rows, or a number. The paper uses 0.0. The guarantee is only as good as the baseline.
     constraint_alpha : float or "same", default="same"
-        Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
-        "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
-        dropping the penalty counts as improvement; the certificate says how much of it that is.
+        Ridge penalty inside the constraint set, and in the loss that the guarantee is about: "same"
+        as that of the baseline, or a number. The certificate says what is owed to the difference.
     {fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
-        "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels (or on the unknown targets of a regression), as a slow reference.
+        "lbfgs" runs L-BFGS-B on the soft labels (or unknown targets), as a slow reference.
     tol : float, default=1e-9
         Duality gap to reach, relative to the squared distance.
     max_iter : int or None, default=None
-        Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
-        stopped early is still certified.
+        Maximum number of steps. A fit that is stopped early is still certified.
     max_time : float or None, default=None
         Maximum time of the solver in seconds.
     verbose : int, default=0
