@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from numbers import Real
 from reprlib import repr as short_repr
 from typing import Any
 
@@ -90,7 +91,7 @@ def _by_class(class_prior: Any, names: list[Any]) -> dict[Any, Any]:
         return class_prior
     several = np.iterable(class_prior) and not isinstance(class_prior, str)
     listed = list(class_prior) if several else [class_prior]
-    is_pair = len(listed) == 2 and not any(map(np.iterable, listed))
+    is_pair = len(listed) == 2 and all(isinstance(share, Real) for share in listed)
     if len(names) == 2 and (not several or (is_pair and isinstance(class_prior, tuple))):
         return {names[1]: class_prior}
     if len(listed) != len(names):

@@ -56,7 +56,7 @@ def start_of_projection(
     for _ in range(MAX_ROUNDS):
         known = ~unlabeled | at_low | at_high
         at, new = np.flatnonzero(known), np.flatnonzero(known & ~solved)
-        half_inverse[:, new] = _solve(lower, np.eye(n)[:, new])
+        half_inverse[:, new] = _solve(lower, (np.arange(n)[:, None] == new).astype(np.float64))
         solved |= known
         pairs = np.ix_(new, np.flatnonzero(solved))
         products[pairs] = half_inverse[:, new].T @ half_inverse[:, solved]

@@ -57,8 +57,8 @@ def checked_codes(
     """Return what `split_labels` does; some labeled rows of every class have a positive weight."""
     classes, target, unlabeled = split_labels(y, missing_label)
     check_consistent_length(X, target)
-    used = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
-    if len(np.unique(target[used])) < len(classes):
+    present = classes if weights is None else np.unique(target[~unlabeled & (weights > 0.0)])
+    if len(present) < len(classes):
         raise ValueError(
             "sample_weight is positive for labeled rows of one class only, or not of all. Give "
             f"some labeled rows of each of the {len(classes)} classes a positive weight."
