@@ -270,8 +270,9 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             if taken:
                 raise ValueError(
                     f"CalibratedClassifierCV treats {shown(taken[0])}, the marker of unlabeled "
-                    "rows, as a class. Use neverworse.model_selection: CalibratedClassifierCV("
-                    "WithUnlabeledRows(estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
+                    "rows, as a class: its probabilities would be wrong. Wrap the estimator, in "
+                    "WithUnlabeledRows(estimator, X[unlabeled]) of neverworse.model_selection, and "
+                    "fit CalibratedClassifierCV to the labeled rows."
                 )
         frame = frame.f_back
 

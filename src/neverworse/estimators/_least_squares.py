@@ -42,7 +42,7 @@ CONSTRAINTS: dict[str, list[Any] | str] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedModel(KernelModel, LinearModel):
+class SupervisedModel(LinearModel):
     """Base of least squares models of the labeled rows. All others are ignored."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -50,6 +50,7 @@ class SupervisedModel(KernelModel, LinearModel):
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = CONSTRAINTS
 
     fit_intercept: bool = True
+    missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         self._fit_training(TrainingRows(given.rows, self._read_labels(given).labels))
@@ -91,7 +92,7 @@ class ChosenPenalty(SupervisedModel):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
+class LeastSquaresClassifier(KernelModel, GivenPenalty, IndicatorClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
@@ -108,9 +109,6 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
         Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
-    class_weight : None, "balanced" or dict, default=None
-        Factors for the weights of labeled rows, for each class, as in scikit-learn; unlabeled rows
-        keep their weights. A certificate is about the loss with these weights, and says so.
     missing_label : "auto" or scalar, default="auto"
         The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, any
         null value among objects; an error where that is a guess. NaN, None or pd.NA: any null.
@@ -134,6 +132,9 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
         number of rows as landmarks. Everything is then exact for the features that result.
     random_state : int, RandomState instance or None, default=None
         Seed for drawing the landmarks, with `n_components`.
+    class_weight : None, "balanced" or dict, default=None
+        Factors for the weights of labeled rows, for each class, as in scikit-learn; unlabeled rows
+        keep their weights. A certificate is about the loss with these weights, and says so.
 
     Attributes
     ----------
@@ -167,12 +168,11 @@ class LeastSquaresClassifier(GivenPenalty, IndicatorClassifier):
     """
 
     class_weight: Any = None
-    missing_label: Any = "auto"
 
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifierCV(ChosenPenalty, IndicatorClassifier):
+class LeastSquaresClassifierCV(KernelModel, ChosenPenalty, IndicatorClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
     For every penalty α, every labeled row i is scored by the fit to all other labeled rows, in
@@ -184,8 +184,8 @@ class LeastSquaresClassifierCV(ChosenPenalty, IndicatorClassifier):
     alphas : array-like of shape (n_alphas,) or None, default=None
         Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
         the centred columns of the labeled rows (those that vary).
-    {fit_intercept, class_weight, missing_label}
-    {kernel, gamma, degree, coef0, n_components, random_state}
+    {fit_intercept, missing_label}
+    {kernel, gamma, degree, coef0, n_components, random_state, class_weight}
 
     Attributes
     ----------
@@ -209,7 +209,6 @@ class LeastSquaresClassifierCV(ChosenPenalty, IndicatorClassifier):
     _loss_name: ClassVar[str] = "loo_brier_"
 
     class_weight: Any = None
-    missing_label: Any = "auto"
 
 
 def fit_by_leave_one_out(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
+from neverworse.estimators._kernels import KernelModel
 from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_targets
 from neverworse.estimators._least_squares import (
     ChosenPenalty,
@@ -90,7 +91,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
+class LeastSquaresRegressor(KernelModel, GivenPenalty, LinearRegressor):
     r"""Least squares regression on the rows that have a target.
 
     Rows without a target are ignored. Where all rows have one, this is scikit-learn's `Ridge`.
@@ -126,7 +127,7 @@ class LeastSquaresRegressor(GivenPenalty, LinearRegressor):
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
+class LeastSquaresRegressorCV(KernelModel, ChosenPenalty, LinearRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
     In closed form, as in `LeastSquaresClassifierCV`. Rows without a target are ignored.
@@ -158,7 +159,7 @@ class LeastSquaresRegressorCV(ChosenPenalty, LinearRegressor):
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
+class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
     For targets that are known to lie within bounds, such as shares, ratings or marks. As in

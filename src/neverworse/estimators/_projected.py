@@ -44,7 +44,7 @@ INTERPOLATES = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedModel(KernelModel, LinearModel):
+class ProjectedModel(LinearModel):
     """Base of estimators that project a supervised baseline on a constraint set."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -168,7 +168,7 @@ class ProjectedModel(KernelModel, LinearModel):
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
+class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
