@@ -270,9 +270,8 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             if taken:
                 raise ValueError(
                     f"CalibratedClassifierCV treats {shown(taken[0])}, the marker of unlabeled "
-                    "rows, as a class: its probabilities would be wrong. Wrap the estimator, in "
-                    "WithUnlabeledRows(estimator, X[unlabeled]) of neverworse.model_selection, and "
-                    "fit CalibratedClassifierCV to the labeled rows."
+                    "rows, as a class: its probabilities would be wrong. Fit it to labeled rows of "
+                    "neverworse.model_selection.WithUnlabeledRows(estimator, X[unlabeled])."
                 )
         frame = frame.f_back
 
