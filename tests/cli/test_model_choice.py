@@ -143,7 +143,7 @@ def test_any_model_can_be_audited_later(folder, capsys):
     for words, code, said in (
         (["supervised"], 0, "No difference"),
         (["projected"], 0, "Never worse"),
-        (["projected", "--calibrate"], 3, "Not guaranteed: depending on the true labels"),
+        (["projected", "--calibrate"], 3, "Not guaranteed: whatever the true labels"),
     ):
         assert fit(folder, "rare.csv", "kind", "--alpha", "1", "--model", *words) == 0
         capsys.readouterr()

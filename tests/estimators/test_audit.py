@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from fractions import Fraction
-from html.parser import HTMLParser
 from inspect import signature
 from itertools import pairwise, product
 
@@ -16,7 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputClassifier
@@ -31,9 +30,7 @@ import neverworse
 from neverworse import (
     Audit,
     LeastSquaresClassifier,
-    LeastSquaresRegressor,
     ProjectedLeastSquaresClassifier,
-    ProjectedLeastSquaresRegressor,
     audit,
 )
 from neverworse.model_selection import StratifiedLabeledKFold
@@ -684,7 +681,7 @@ def test_no_labels_at_all(nothing):
     assert found.known_difference is None
     assert "labeled rows alone" not in found.summary()
     json.dumps(found.to_dict())
-    with pytest.raises(ValueError, match=r"'confidence' counts labeled rows .* but y has none"):
+    with pytest.raises(ValueError, match="counts the labeled rows of each class, but"):
         audit([0.1] * 4, [0.2] * 4, None, nothing, class_prior="confidence")
 
 
@@ -711,89 +708,6 @@ def test_markers_and_types_of_labels():
     assert found.worst_case == expected.worst_case
     stars = audit(candidate, baseline, X, np.where(y == -1, 99, y), missing_label=99)
     assert stars == expected
-
-
-# Regressors
-
-
-def test_regressors_against_brute_force():
-    rng = np.random.default_rng(7)
-    n = 8
-    f, g = rng.normal(size=n), rng.normal(size=n)
-    y = np.where(np.arange(n) < 3, rng.normal(size=n), np.nan)
-
-    class Fixed(LinearRegression):
-        def predict(self, X):
-            return X[:, 0]
-
-    first = Fixed().fit(np.zeros((2, 1)), [0.0, 1.0])
-    bounds = np.sort(rng.normal(size=(n, 2)) * 2, axis=1)
-    bounds[:3] = np.nan
-    for given in ((-3.0, 4.0), bounds):
-        pairs = np.broadcast_to(np.asarray(given), (n, 2))
-        sums = [
-            np.sum((f - q) ** 2 - (g - q) ** 2)
-            for q in product(*[[y[j]] if j < 3 else list(pairs[j]) for j in range(n)])
-        ]
-        found = audit(first, g, f[:, None], y, label_bounds=given)
-        assert found.response == "predict"
-        assert found.worst_case_sum == pytest.approx(max(sums), abs=1e-11)
-        assert found.best_case_sum == pytest.approx(min(sums), abs=1e-11)
-        assert "the mean squared error of the candidate on these 8 rows" in found.summary()
-        assert "the true targets of the 5 unlabeled rows (as long as " in found.summary()
-        assert "accuracy" not in found.summary()
-    assert "within their bounds" in found.summary()
-    unknown = audit(first, first, f[:, None], np.full(n, np.nan), label_bounds=(0, 1))
-    assert unknown.n_labeled == 0
-    known = audit(first, Ridge().fit(f[:, None], g), f[:, None], g)
-    assert known.n_unlabeled == 0
-    assert known.assumptions.task == "regression"
-
-
-def test_regressors_reproduce_the_certificate():
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(150, 10))
-    target = np.clip(3 + X.sum(axis=1), 1, 5)
-    y = np.where(np.arange(150) < 18, target, np.nan)
-    weights = rng.uniform(0.5, 2.0, 150)
-    reg = ProjectedLeastSquaresRegressor((1, 5)).fit(X, y, sample_weight=weights)
-    found = audit(reg, reg.supervised_, X, y, label_bounds=(1, 5), sample_weight=weights)
-    assert found.holds
-    assert found.worst_case_sum == pytest.approx(reg.certificate_.worst_case, rel=1e-8)
-    assert found.best_case_sum == pytest.approx(reg.certificate_.best_case, rel=1e-8)
-    assert found.assumptions == reg.certificate_.assumptions
-
-
-def test_regressors_with_bad_input():
-    X = np.arange(6.0)[:, None]
-    y = np.array([0.0, 1.5, 2.0, np.nan, np.nan, 3.0])
-    reg = LinearRegression().fit(X, np.arange(6.0))
-    with pytest.raises(ValueError, match=r"2 of 6 rows have neither .* row 3.*\(low, high\)"):
-        audit(reg, reg, X, y)
-    with pytest.raises(ValueError, match=r"label_bounds leave the range .* in row 4"):
-        audit(reg, reg, X, y, label_bounds=[[0, 2]] * 4 + [[0, np.inf], [0, 4]])
-    with pytest.raises(ValueError, match=r"label_bounds=\(5, 1\) is no range of targets"):
-        audit(reg, reg, X, y, label_bounds=(5, 1))
-    with pytest.raises(ValueError, match="label_bounds exclude the label in y in row 5"):
-        audit(reg, reg, X, y, label_bounds=(0, 2))
-    with pytest.raises(ValueError, match=r"shape \(3,\), but \(6, 2\) is needed"):
-        audit(reg, reg, X, y, label_bounds=(0, 1, 2))
-    with pytest.raises(ValueError, match="values of y are so large that their squares overflow"):
-        audit(reg, reg, X, 1e200 * y, label_bounds=(0, 9))
-    with pytest.raises(ValueError, match="class_prior is for classifiers"):
-        audit(reg, reg, X, y, label_bounds=(0, 9), class_prior=0.5)
-    with pytest.raises(ValueError, match=r"and response='auto' \(got 'score'\)"):
-        audit(reg, reg, X, y, label_bounds=(0, 9), response="score")
-    clf = LogisticRegression().fit(X, [0, 0, 0, 1, 1, 1])
-    with pytest.raises(ValueError, match=r"The candidate is a regressor.*pass two regressors"):
-        audit(reg, clf, X, y)
-    with pytest.raises(ValueError, match=r"scores of shape \(5,\), but \(6,\) is needed"):
-        audit(reg, np.zeros(5), X, y, label_bounds=(0, 9))
-    two = LinearRegression().fit(X, np.zeros((6, 2)))
-    with pytest.raises(ValueError, match=r"scores of shape \(6, 2\)"):
-        audit(two, reg, X, y, label_bounds=(0, 9))
-    with pytest.raises(NotFittedError):
-        audit(LeastSquaresRegressor(), reg, X, y)
 
 
 # What cannot be audited
@@ -862,10 +776,10 @@ def test_minus_one_as_a_class():
 def test_one_class_and_several_outputs(fitted):
     X, y, clf = fitted
     single = GaussianNB().fit(X, np.zeros(len(X), int))
-    with pytest.raises(ValueError, match=r"\(GaussianNB\) has one class only"):
+    with pytest.raises(ValueError, match=r"\(GaussianNB\) has .* one class only"):
         audit(single, clf, X, y)
     both = MultiOutputClassifier(GaussianNB()).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match=r"\(MultiOutputClassifier\) .* or several outputs"):
+    with pytest.raises(ValueError, match=r"\(MultiOutputClassifier\) .* several outputs"):
         audit(both, clf, X, y)
 
 
@@ -899,7 +813,7 @@ def test_what_is_no_classifier(fitted):
 
     with pytest.raises(ValueError, match=r"\(Nothing\) has no classes_"):
         audit(Nothing(), clf, X, y)
-    with pytest.raises(ValueError, match="candidate is neither a fitted estimator nor an array"):
+    with pytest.raises(ValueError, match="is not an array of numbers"):
         audit("classifier", clf, X, y)
     with pytest.raises(ValueError, match="estimators, or arrays of scores"):
         audit(None, None, X, y)
@@ -909,20 +823,18 @@ def test_arrays_of_wrong_shapes(fitted):
     X, y, clf = fitted
     n = len(y)
     for wrong in (np.zeros(n - 1), np.zeros((n, 1)), np.full((n, 3), 1 / 3), np.zeros((n, 2, 1))):
-        with pytest.raises(
-            ValueError, match=rf"has scores of shape .*, but \({n}, 2\) or \({n},\)"
-        ):
+        with pytest.raises(ValueError, match=rf"has scores of shape .*, but \({n}, 2\) is needed"):
             audit(clf, wrong, X, y)
     with pytest.raises(ValueError, match=r"have the shapes \(120,\) and \(120, 3\)"):
         audit(np.zeros(n), np.zeros((n, 3)), X, y)
     three = np.full((n, 3), 1 / 3)
-    with pytest.raises(ValueError, match="scores are for 3 classes, but y has labels of 2"):
+    with pytest.raises(ValueError, match=r"classes in y \(0, 1\) .* shapes \(120, 3\)"):
         audit(three, three, X, y)
-    with pytest.raises(ValueError, match="scores are for 2 classes, but y has labels of 1"):
+    with pytest.raises(ValueError, match=r"classes in y \('a'\) .* shapes \(3,\)"):
         audit(np.zeros(3), np.zeros(3), None, ["a", None, None])
     bad = np.tile([0.25, 0.75], (n, 1))
     bad[4] = 0.2, 0.7
-    with pytest.raises(ValueError, match=r"do not add up to 1, first in row 4.*second one's only"):
+    with pytest.raises(ValueError, match=r"do not add up to 1, first in row 4.*second of two"):
         audit(bad, np.zeros(n), X, y)
 
 
@@ -941,7 +853,7 @@ def test_values_that_are_no_probabilities(fitted):
             audit(Duck(clf.classes_, bad), clf, X, y)
     bad = good.copy()
     bad[9] *= 0.9
-    with pytest.raises(ValueError, match="that do not add up to 1, first in row 9"):
+    with pytest.raises(ValueError, match="values that do not add up to 1, first in row 9"):
         audit(clf, bad, X, y)
     bad[5] = -0.2, 1.2
     with pytest.raises(ValueError, match=r"outside \[0, 1\], first in row 5.*response='score'"):
@@ -972,9 +884,9 @@ def test_label_propagation_that_gives_nan():
 
 def test_rows_that_do_not_match(fitted):
     X, y, clf = fitted
-    with pytest.raises(ValueError, match="X has 119 rows, but y has 120"):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         audit(clf, clf, X[1:], y)
-    with pytest.raises(ValueError, match="y has no rows"):
+    with pytest.raises(ValueError, match=r"minimum of 1 is required|no rows of positive weight"):
         audit(clf, clf, X[:0], y[:0])
     with pytest.raises(ValueError, match="X is None"):
         audit(clf, clf, None, y)
@@ -998,15 +910,15 @@ def test_bad_weights_bounds_and_priors(fitted):
         audit(clf, other, X, y, label_bounds=np.zeros((n, 3)))
     with pytest.raises(ValueError, match="label_bounds exclude the label in y in row 1"):
         audit(clf, other, X, y, label_bounds=np.tile([0.0, 0.5], (n, 1)))
-    with pytest.raises(ValueError, match="a share from 0 to 1"):
+    with pytest.raises(ValueError, match="numbers from 0 to 1"):
         audit(clf, other, X, y, class_prior=40)
-    with pytest.raises(ValueError, match="'guess' is not a prior"):
+    with pytest.raises(ValueError, match="class_prior is 'guess'"):
         audit(clf, other, X, y, class_prior="guess")
     with pytest.raises(ValueError, match="names the class 'a'"):
         audit(clf, other, X, y, class_prior={"a": 0.5})
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+    with pytest.raises(ValueError, match="prior_level must lie between 0 and 1"):
         audit(clf, other, X, y, class_prior="confidence", prior_level=1.5)
-    with pytest.raises(ValueError, match="different weights"):
+    with pytest.raises(ValueError, match="another sample_weight"):
         audit(clf, other, X, y, class_prior="confidence", sample_weight=np.arange(n) + 1.0)
 
 
@@ -1019,21 +931,21 @@ WORDS = {
         "auto",
         (
             "Never worse: whatever the true labels of the 1 unlabeled row, the mean squared "
-            "loss of the scores of the candidate on these 3 rows is lower than that of the "
-            "baseline (between 2.68 and 4.347) by at least 2.51 and at most 4.177. On the 2 "
+            "loss of the scores of the candidate on these 3 rows is between 4.177 lower and 2.51 "
+            "lower than that of the baseline (between 2.68 and 4.347). On the 2 "
             "labeled rows alone, it is 1.89 lower. This is about these rows, not about "
-            "others, and about squared losses, not about accuracy."
+            "others, and about squared losses, not accuracy."
         ),
     ),
     "Not guaranteed": (
         ([0.2, 0.9, 0.3], [0.6, 0.8, 0.2]),
         "predict_proba",
         (
-            "Not guaranteed: depending on the true labels of the 1 unlabeled row, the Brier "
-            "score of the candidate on these 3 rows may be up to 0.1667 higher or up to 0.1 "
-            "lower than that of the baseline (between 0.02667 and 0.1467). On the 2 labeled "
+            "Not guaranteed: whatever the true labels of the 1 unlabeled row, the Brier "
+            "score of the candidate on these 3 rows is between 0.1 lower and 0.1667 higher "
+            "than that of the baseline (between 0.02667 and 0.1467). On the 2 labeled "
             "rows alone, it is 0.01 higher. This is about these rows, not about others, and "
-            "about squared losses, not about accuracy."
+            "about squared losses, not accuracy."
         ),
     ),
     "Never better": (
@@ -1041,10 +953,10 @@ WORDS = {
         "score",
         (
             "Never better: whatever the true labels of the 1 unlabeled row, the mean squared "
-            "loss of the scores of the candidate on these 3 rows is higher than that of the "
-            "baseline (between 0.02667 and 0.11) by at least 1.24 and at most 2.907. On the 2 "
+            "loss of the scores of the candidate on these 3 rows is between 1.24 higher and 2.907 "
+            "higher than that of the baseline (between 0.02667 and 0.11). On the 2 "
             "labeled rows alone, it is 0.015 lower. This is about these rows, not about "
-            "others, and about squared losses, not about accuracy."
+            "others, and about squared losses, not accuracy."
         ),
     ),
 }
@@ -1061,7 +973,6 @@ def test_in_words(verdict):
     pair, response, text = WORDS[verdict]
     found = audit(*pair, None, [-1, 1, 0], response=response)
     assert found.summary() == str(found) == text
-    assert f">{verdict}</div>" in found._repr_html_()
     assert found.holds == (verdict == "Never worse")
     assert found.guaranteed_improvement == max(0.0, -found.worst_case)
 
@@ -1094,18 +1005,6 @@ def test_assumptions_in_words():
     assert "(as long as the 4 with bounds are within their bounds)" in found.summary()
 
 
-class Balanced(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open = []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 @pytest.mark.parametrize(
     ("f", "y", "verdict"),
     [
@@ -1114,18 +1013,13 @@ class Balanced(HTMLParser):
         ([0.5, 0.5, 0.9], [None, None, None], "No difference"),
     ],
 )
-def test_html_and_json(f, y, verdict):
+def test_json(f, y, verdict):
     classifiers = [
         Duck(np.array(["<b>", "a"]), np.column_stack([1 - np.array(p), p]))
         for p in (f, [0.5, 0.5, 0.9])
     ]
     found = audit(*classifiers, np.zeros((3, 1)), y, class_prior={"<b>": (0.0, 0.9)})
-    html = found._repr_html_()
-    parser = Balanced()
-    parser.feed(html)
-    assert not parser.open
-    assert "<b>" not in html
-    assert f">{verdict}</div>" in html
+    assert found.summary().startswith(verdict)
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert values["worst_case"] == found.worst_case
     assert values["holds"] is found.holds

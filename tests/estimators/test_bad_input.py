@@ -801,7 +801,7 @@ def test_rows_that_vanish_beside_a_heavy_one(classifier, seed):
 def test_integers_beyond_the_range(classifier):
     X, y = make()
     labels = np.where(y == -1, None, y.astype(object) + 2**70)
-    with pytest.raises(ValueError, match=r"integer labels beyond 64 bits.*strings"):
+    with pytest.raises(ValueError, match=r"integers beyond 64 bits.*strings"):
         classifier().fit(X, labels)
     names = np.where(y == -1, None, labels.astype(str).astype(object))
     assert set(classifier().fit(X, names).predict(X)) <= set(names)

@@ -500,45 +500,41 @@ X3, Y3, _, _ = make(n_classes=3)
 Y3_NAMES = np.array(["red", "green", "blue", None], dtype=object)[Y3]
 
 BAD = {
-    "a percentage": (Y2, 30, "not a percentage"),
-    "percentages": (Y2, (20, 40), "not a percentage"),
-    "negative": (Y2, -0.2, "a share from 0 to 1"),
-    "above one": (Y2, (0.5, 1.2), "a share from 0 to 1"),
+    "a percentage": (Y2, 30, "not percentages"),
+    "percentages": (Y2, (20, 40), "not percentages"),
+    "negative": (Y2, -0.2, "numbers from 0 to 1"),
+    "above one": (Y2, (0.5, 1.2), "numbers from 0 to 1"),
     "NaN": (Y2, np.nan, "class_prior"),
-    "crossing": (Y2, (0.6, 0.2), "in ascending order"),
-    "shares as a tuple": (Y2, (0.7, 0.3), r"a tuple \(low, high\) in ascending order"),
-    "shares or an interval": (Y2, [0.3, 0.7], r"may be.*Write \{1: 0.7\} for.*tuple \(0.3, 0.7\)"),
-    "an interval as a list": (
-        Y2,
-        [0.3, 0.5],
-        r"add up to 0.8.*a tuple \(low, high\) is",
-    ),
+    "crossing": (Y2, (0.6, 0.2), r"tuple \(low, high\)"),
+    "shares as a tuple": (Y2, (0.7, 0.3), r"a tuple \(low, high\) an interval"),
+    "shares or an interval": (Y2, [0.3, 0.7], r"may be two shares or an interval.*a tuple"),
+    "an interval as a list": (Y2, [0.3, 0.5], r"a tuple \(low, high\) an interval"),
     "an interval as an array": (
         Y2,
         np.array([0.3, 0.5]),
-        r"add up to 0.8.*a tuple \(low, high\) is",
+        r"add up to between 0.8 and 0.8.*a tuple \(low, high\) is",
     ),
     "beyond floats": (Y2, 10**400, "too large"),
-    "crossing in a dict": (Y2, {0: (0.6, 0.2)}, "in ascending order"),
-    "three numbers for two classes": (Y2, (0.2, 0.3, 0.5), r"shape \(3,\).*2 classes \(0, 1\)"),
-    "unknown string": (Y2, "balanced", "'balanced' is not a prior.*'confidence'"),
-    "wrong type": (Y2, object(), "is no array of numbers"),
-    "ragged": (Y2, [0.1, [0.2, 0.3]], "is no array of numbers"),
+    "crossing in a dict": (Y2, {0: (0.6, 0.2)}, r"intervals \(low, high\)"),
+    "three numbers for two classes": (Y2, (0.2, 0.3, 0.5), "but the classes in y are 0, 1"),
+    "unknown string": (Y2, "balanced", "is 'balanced'.*'confidence'"),
+    "wrong type": (Y2, object(), "is <object"),
+    "ragged": (Y2, [0.1, [0.2, 0.3]], "add up to between 0.3 and 0.4"),
     "unknown class": (Y2, {7: 0.3}, "names the class 7, but the classes in y are 0, 1"),
     "class as a string": (Y2, {"1": 0.3}, "names the class '1'"),
     "the missing label": (Y2, {-1: 0.3}, "names the class -1"),
-    "words in a dict": (Y2, {1: "many"}, "has to be a share"),
-    "three numbers in a dict": (Y2, {1: (0.1, 0.2, 0.3)}, "has to be a share"),
-    "None in a dict": (Y2, {1: None}, "has to be a share"),
+    "words in a dict": (Y2, {1: "many"}, "'many' for class 1.*numbers"),
+    "three numbers in a dict": (Y2, {1: (0.1, 0.2, 0.3)}, "numbers"),
+    "None in a dict": (Y2, {1: None}, "None for class 1.*numbers"),
     "shares of two classes that do not add up": (Y2, {0: 0.3, 1: 0.3}, "add up to"),
-    "one number for three classes": (Y3, 0.3, r"shape \(\), but y has 3 classes \(0, 1, 2\)"),
-    "two numbers for three classes": (Y3, (0.2, 0.4), r"shape \(2,\).*3 shares .* 3 intervals"),
-    "four shares for three classes": (Y3, [0.25] * 4, r"shape \(4,\)"),
-    "shares that add up to less": (Y3, [0.2, 0.3, 0.4], "add up to 0.9, but"),
-    "shares that add up to more": (Y3, [0.4, 0.4, 0.4], "add up to 1.2, but"),
+    "one number for three classes": (Y3, 0.3, r"is 0.3, but the classes in y are 0, 1, 2"),
+    "two numbers for three classes": (Y3, (0.2, 0.4), "one for each class"),
+    "four shares for three classes": (Y3, [0.25] * 4, "one for each class"),
+    "shares that add up to less": (Y3, [0.2, 0.3, 0.4], "add up to between 0.9 and 0.9"),
+    "shares that add up to more": (Y3, [0.4, 0.4, 0.4], "add up to between 1.2 and 1.2"),
     "intervals below one": (Y3, [(0, 0.2), (0, 0.3), (0, 0.4)], "between 0 and 0.9"),
     "intervals above one": (Y3, [(0.5, 1), (0.4, 1), (0.3, 1)], "between 1.2 and"),
-    "transposed": (Y3, [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], r"shape \(2, 3\)"),
+    "transposed": (Y3, [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], "one for each class"),
     "unknown of three": (Y3_NAMES, {"purple": 0.1}, "'purple', but the classes in y are 'blue'"),
     "too much in a dict": (Y3_NAMES, {"red": 0.7, "blue": 0.6}, "infeasible"),
 }
@@ -609,10 +605,10 @@ def test_prior_level_out_of_range(classifier, value):
 def test_confidence_needs_labels_that_can_be_counted(classifier):
     bounds = np.full((len(Y2), 2), np.nan)
     bounds[50] = 0.5
-    with pytest.raises(ValueError, match=r"soft labels.*cannot be counted"):
+    with pytest.raises(ValueError, match=r"soft labels .* cannot be counted"):
         classifier(class_prior="confidence").fit(X2, Y2, label_bounds=bounds)
     s = np.linspace(1, 2, len(Y2))
-    with pytest.raises(ValueError, match=r"counts labeled rows .* but sample_weight"):
+    with pytest.raises(ValueError, match=r"another sample_weight .* cannot be counted"):
         classifier(class_prior="confidence").fit(X2, Y2, sample_weight=s)
 
 

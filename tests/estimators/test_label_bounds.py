@@ -429,7 +429,7 @@ BAD = {
     "low above one, one-sided": (2, _with({45: (1.2, nan)}), "leave the range from 0 to 1"),
     "exclude the label": (2, _with({0: (0.5, 1.0)}), "exclude the label in y in row 0"),
     "soft label of a labeled row": (2, _with({1: (0.9, 0.9)}), "exclude the label in y in row 1"),
-    "too few rows": (2, np.full((99, 2), nan), r"shape \(99, 2\).*\(100, 2, 2\) or \(100, 2\)"),
+    "too few rows": (2, np.full((99, 2), nan), r"shape \(99, 2\).*\(100, 2, 2\) is .* \(100, 2\)"),
     "one column": (2, np.full((100, 1), nan), r"shape \(100, 1\)"),
     "flat": (2, np.full(100, nan), r"shape \(100,\)"),
     "scalar": (2, 0.5, r"shape \(\)"),
@@ -438,7 +438,7 @@ BAD = {
     "class without a label": (
         2,
         np.full((100, 3, 2), nan),
-        "classes 0, 1. .*no labeled row",
+        "classes 0, 1. .*without a labeled row",
     ),
     "more than all": (
         3,

@@ -193,7 +193,7 @@ def test_one_target_is_too_few():
 
 def test_one_target_that_outweighs_all_others_is_too_few():
     X = 10.0 * np.random.default_rng(7).normal(size=(2, 1))  # the first row is their mean
-    with pytest.raises(ValueError, match=r"one that outweighs all others .* alpha to a number"):
+    with pytest.raises(ValueError, match=r"one that outweighs all others.* alpha to a number"):
         LeastSquaresRegressorCV().fit(X, [0.0, 1.0], [1e20, 1e-20])
 
 

@@ -290,7 +290,7 @@ def test_one_labeled_row_of_each_class(classifier):
 def test_a_class_whose_labeled_rows_have_no_weight(classifier):
     X, y, _ = make()
     s = (y != 2).astype(float)
-    with pytest.raises(ValueError, match="of 2 classes only, of 3"):
+    with pytest.raises(ValueError, match="each of the 3 classes a positive weight"):
         classifier().fit(X, y, sample_weight=s)
 
 

@@ -461,7 +461,7 @@ def test_unlabeled_rows_without_bounds():
     X, y = make()
     message = (
         r"138 of 150 rows have neither .* first is row \d+. Pass target_bounds=\(low, high\) .*"
-        r"constructor.*, or one such pair for each row"
+        r"constructor, or one such pair for each row"
     )
     with pytest.raises(ValueError, match=message):
         fit(X, y, target_bounds=None)
@@ -540,7 +540,7 @@ def test_bounds_that_are_too_narrow_for_their_square():
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ([1, 5], r"shape \(2,\), but \(150, 2\) is needed.* in their constructor"),
+        ([1, 5], r"shape \(2,\), but \(150, 2\) is needed.* in the constructor"),
         (np.ones((149, 2)), r"shape \(149, 2\), but \(150, 2\) is needed"),
         (np.ones((150, 3)), r"shape \(150, 3\), but \(150, 2\) is needed"),
         (np.ones((150, 2, 2)), r"shape \(150, 2, 2\), but \(150, 2\) is needed"),
@@ -567,7 +567,7 @@ def test_known_targets_that_have_no_range():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda y: np.full(len(y), NAN), "y has no target at all: all 150 are missing"),
+        (lambda y: np.full(len(y), NAN), "y has no target at all: all are missing"),
         (lambda y: np.where(np.isnan(y), NAN, np.inf), "Input y contains infinity"),
         (lambda y: np.where(np.isnan(y), None, "tall"), "targets that are not numbers"),
         (lambda y: 1e150 * y, "values of y are so large .* Rescale"),

@@ -50,9 +50,8 @@ def test_same_as_a_linear_program():
         least = least_missed(weights, caps, totals)
         answer = totals_feasibility(weights, shape, totals, MISSED)
         if abs(least - MISSED) > 0.1 * MISSED:
-            assert answer in (least < MISSED, None)
+            assert answer is bool(least < MISSED)
         answers.append(answer)
-    assert answers.count(None) <= 3
     assert min(answers.count(True), answers.count(False)) > 30
 
 

@@ -1,10 +1,6 @@
-"""Projected and supervised least squares, and the audit of any two models.
+"""Projected and supervised least squares, the audit of any two models, and helpers of rooms."""
 
-The names other than the estimators' are for other rooms of the package.
-"""
-
-from neverworse.estimators._audit import Audit, audit
-from neverworse.estimators._audit._inputs import scores_of
+from neverworse.estimators._audit import Audit, audit, scores_of
 from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,

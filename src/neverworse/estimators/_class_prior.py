@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
+from numbers import Real
 from reprlib import repr as short_repr
 from typing import Any
 
@@ -21,35 +21,30 @@ from neverworse.projection import Labels, LabelSet, Totals
 SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 SHARE_TOLERANCE = 1e-6  # shares may miss their intervals by this much: rounding errors
 MAX_FEASIBILITY_STEPS = 500
+# A total whose tail is this close to its bound is kept, for the rounding errors of tails of ten
+# million rows: that can only widen an interval.
+TIE_TOLERANCE = 1e-8
 
 
 def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -> KnownLabels:
     """Restrict the totals of the labels to the class prior, a parameter of the classifiers."""
     labels, classes = known.labels, known.classes
     weight = float(labels.weights_where(labels.unlabeled).sum())
-    level = None
-    if isinstance(class_prior, str):
-        if class_prior != "confidence":
-            raise ValueError(
-                f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an "
-                "interval of shares, or a dict from classes to shares or intervals."
-            )
-        level = float(prior_level)
-    else:
-        low, high = _shares(class_prior, classes)  # checked even if it makes no difference
-    if weight == 0.0:
-        return known
-    if level is not None:
-        low, high = _confidence(known, level)
+    is_confidence = isinstance(class_prior, str) and class_prior == "confidence"
+    if is_confidence and weight:
+        low, high = _confidence(known, prior_level)
+    else:  # a prior is checked even if it makes no difference
+        low, high = _shares({} if is_confidence else class_prior, classes)
     low, high = _feasible(labels, classes, low, high, weight)
     restricted, scored = (low > 0.0) | (high < 1.0), slice(None)
     if not labels.shape.is_coupled:  # two classes are described by the share of the second one
         restricted[0], scored = False, slice(1, 2)
-    if not restricted.any():
+    if not weight or not restricted.any():
         return known
     named = tuple(
         (str(classes[k]), float(low[k]), float(high[k])) for k in np.flatnonzero(restricted)
     )
+    level = float(prior_level) if is_confidence else None
     return replace(
         known,
         labels=replace(labels, totals=Totals(low[scored] * weight, high[scored] * weight)),
@@ -58,18 +53,14 @@ def with_class_prior(known: KnownLabels, class_prior: Any, prior_level: float) -
 
 
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
-    """Return bounds of the shares that hold with the given probability."""
-    labels, s, problem = known.labels, known.labels.weights, None
-    if known.counts is None:
-        problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
-    elif not known.counts.any():
-        problem = "y has none"
-    elif s is not None and np.ptp(s[s > 0.0]) > 0.0:
-        problem = "sample_weight gives rows different weights"
-    if known.counts is None or problem:
+    labels, s = known.labels, known.labels.weights
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"prior_level must lie between 0 and 1, such as 0.95, got {level!r}.")
+    if known.counts is None or not known.counts.any() or (s is not None and np.ptp(s[s > 0.0])):
         raise ValueError(
-            f"class_prior='confidence' counts labeled rows of each class, but {problem}. Give "
-            "class_prior as an interval (of weighted shares)."
+            "class_prior='confidence' counts the labeled rows of each class, but there are none, "
+            "or some have soft labels (equal label_bounds) or another sample_weight than others, "
+            "which cannot be counted. Give class_prior as an interval (of weighted shares)."
         )
     n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
     n_labeled = int(known.counts.sum())
@@ -78,66 +69,53 @@ def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
 
 
 def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
-    """Return lower and upper bounds of the share of every class."""
-    named = class_prior if isinstance(class_prior, dict) else _by_class(class_prior, classes)
     names = classes.tolist()
     pairs = np.tile([0.0, 1.0], (len(names), 1))
-    for name, share in named.items():
+    for name, share in _by_class(class_prior, names).items():
         if name not in names:
-            raise ValueError(
-                f"class_prior names the class {name!r}, but the classes in y are "
-                f"{', '.join(map(repr, names))}."
-            )
+            raise _no_prior(f"names the class {name!r}", names)
         pair = pairs[names.index(name)]
         with suppress(TypeError, ValueError):
             pair[:] = np.nan
             pair[:] = share
         low, high = pair
         if not -SUM_TOLERANCE <= low <= high + SUM_TOLERANCE <= 1.0 + 2.0 * SUM_TOLERANCE:
-            raise ValueError(
-                f"class_prior is {short_repr(share)} for class {name!r}, but has to be a share "
-                "from 0 to 1 (not a percentage), or an interval of shares: a tuple (low, high) in "
-                "ascending order."
-            )
+            raise _no_prior(f"is {short_repr(share)} for class {name!r}", names)
     pairs = pairs.clip(0.0, 1.0)
     return pairs[:, 0], pairs[:, 1]
 
 
-def _by_class(class_prior: Any, classes: AnyArray) -> dict[Any, Any]:
-    """Return the shares or intervals of a prior that does not name its classes."""
-    names, n = classes.tolist(), len(classes)
-    try:
-        given = np.asarray(class_prior, dtype=np.float64)
-        problem = f"has shape {given.shape}"
-    except (TypeError, ValueError):
-        given, problem = np.empty((0, 0)), f"={short_repr(class_prior)} is no array of numbers"
-    if n == 2 and (given.ndim == 0 or (isinstance(class_prior, tuple) and given.shape == (2,))):
-        return {names[1]: given.tolist()}
-    fits = given.shape in ((n,), (n, 2))
-    if fits and given.ndim == 1 and not abs(given.sum() - 1.0) <= SUM_TOLERANCE:
-        fits, problem = False, f"has shares that add up to {given.sum():.6g}"
-    if not fits:
-        raise ValueError(
-            f"class_prior {problem}, but y has {n} classes ({', '.join(map(str, names))}): give a "
-            f"list of {n} shares that add up to 1 or of {n} intervals (low, high), or a dict from "
-            "classes to shares or intervals. For two classes, a number is the share of the second "
-            "one, and a tuple (low, high) is an interval for it."
-        )
-    if given.shape == (2,) and isinstance(class_prior, list) and given[0] < given[1]:
-        low, high = class_prior
-        raise ValueError(
-            f"class_prior=[{low:.6g}, {high:.6g}] may be the shares of the two classes, or an "
-            f"interval for the second one. Write {{{names[1]!r}: {high:.6g}}} for the share of "
-            f"class {names[1]}, and the tuple ({low:.6g}, {high:.6g}) for an interval."
-        )
-    return dict(zip(names, given.tolist(), strict=True))
+def _by_class(class_prior: Any, names: list[Any]) -> dict[Any, Any]:
+    """Return the share or interval of each class that has one."""
+    if isinstance(class_prior, dict):
+        return class_prior
+    several = np.iterable(class_prior) and not isinstance(class_prior, str)
+    listed = list(class_prior) if several else [class_prior]
+    is_pair = len(listed) == 2 and all(isinstance(share, Real) for share in listed)
+    if len(names) == 2 and (not several or (is_pair and isinstance(class_prior, tuple))):
+        return {names[1]: class_prior}
+    if len(listed) != len(names):
+        raise _no_prior(f"is {short_repr(class_prior)}", names)
+    if is_pair and isinstance(class_prior, list) and listed[0] < listed[1]:
+        raise _no_prior(f"is {class_prior}, which may be two shares or an interval", names)
+    return dict(zip(names, listed, strict=True))
+
+
+def _no_prior(problem: str, names: list[Any]) -> ValueError:
+    return ValueError(
+        f"class_prior {problem}, but the classes in y are {', '.join(map(repr, names))}. Pass a "
+        "dict from classes to shares or to intervals (low, high), a list of one for each class, or "
+        "'confidence'. For two classes, a number is the share of the second one, and a tuple "
+        "(low, high) an interval for it. Shares are numbers from 0 to 1, not percentages; those of "
+        "all classes add up to 1."
+    )
 
 
 def _feasible(
     labels: Labels, classes: AnyArray, low: Vector, high: Vector, weight: float
 ) -> tuple[Vector, Vector]:
     """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
-    smallest, largest = _possible(labels, weight)
+    smallest, largest = _possible(labels, weight) if weight else (0.0 * low, 0.0 * low + 1.0)
     for k in reversed(range(len(classes))):  # of two classes, name the second one
         if low[k] > largest[k] + SUM_TOLERANCE or high[k] < smallest[k] - SUM_TOLERANCE:
             raise ValueError(
@@ -149,14 +127,25 @@ def _feasible(
     if low.sum() > 1.0 + SUM_TOLERANCE or high.sum() < 1.0 - SUM_TOLERANCE:
         raise ValueError(
             "class_prior is infeasible: the shares of all classes have to add up to 1, but they "
-            f"add up to between {low.sum():.6g} and {high.sum():.6g}. Widen the intervals."
+            f"add up to between {low.sum():.6g} and {high.sum():.6g}. Widen the intervals. (For "
+            "two classes, a tuple (low, high) is an interval, and a list has two shares.)"
         )
     # No share is smaller than what the others leave, or larger.
     others = high.sum() - high, low.sum() - low
     low, high = np.maximum(low, 1.0 - others[0]), np.minimum(high, 1.0 - others[1])
     low = np.minimum(low, high)
-    if not labels.shape.is_uniform:
-        _check_together(labels, low, high, weight)
+    if weight and not labels.shape.is_uniform:
+        # Bounds of labels and shares, each possible alone, may be impossible together.
+        omega = labels.hinge_weights()
+        free = np.flatnonzero(omega > 0.0)
+        base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=1)
+        totals = Totals(low * weight - base, high * weight - base)
+        missed = SHARE_TOLERANCE * weight / float(omega.sum())
+        if not totals_feasibility(omega[free], labels.shape.at(free), totals, missed):
+            raise ValueError(
+                "class_prior is infeasible together with label_bounds: no labels within their "
+                "bounds give these shares. Widen the intervals or the bounds."
+            )
     return low, high
 
 
@@ -171,78 +160,46 @@ def _possible(labels: Labels, weight: float) -> tuple[Vector, Vector]:
     return base, np.minimum(top, 1.0)
 
 
-def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) -> None:
-    """Raise if bounds of labels and shares, each possible alone, are impossible together."""
-    free = np.flatnonzero(labels.hinge_weights() > 0.0)
-    omega = labels.hinge_weights()[free]
-    base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=1)
-    totals = Totals(low * weight - base, high * weight - base)
-    # Rounding errors alone are not a contradiction.
-    missed = SHARE_TOLERANCE * weight / float(omega.sum())
-    if totals_feasibility(omega, labels.shape.at(free), totals, missed) is False:
-        raise ValueError(
-            "class_prior is infeasible together with label_bounds: no labels within their bounds "
-            "give these shares. Widen the intervals of the prior or the bounds of the labels."
-        )
-
-
-class _AnsweredError(Exception):
-    """Raised to end the search when the question is answered."""
-
-
-def totals_feasibility(
-    weights: Vector, shape: LabelSet, totals: Totals, missed: float
-) -> bool | None:
-    """Return whether some labels of several classes have totals Σ ω q in their intervals.
+def totals_feasibility(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -> bool:
+    """Return False if it is proved that no labels of several classes have totals Σ ω q in bounds.
 
     The labels nearest to the middle of their sets are sought through the dual, with a multiplier λ
     for each class. Either they meet the totals for some λ, or λ grows, and shows that no labels do:
     totals are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together. What
-    misses them by the share `missed` of Σ ω counts as meeting them. None if it cannot be told.
+    misses them by the share `missed` of Σ ω counts as meeting them.
     """
-    n_classes = len(totals.low)
-    whole = float(weights.sum())
-    low, high = totals.low / whole, totals.high / whole
-    omega = weights / whole
+    n_classes, whole = len(totals.low), float(weights.sum())
+    low, high, omega = totals.low / whole, totals.high / whole, weights / whole
     middle = shape.project(np.full((n_classes, len(weights)), 0.5))
-    answer: bool | None = None
 
     def negative_dual(both: Vector) -> tuple[float, Vector]:
-        nonlocal answer
         above, below = both.reshape(2, n_classes)
-        multiplier = above - below
-        q = shape.project(middle - multiplier[:, None])
+        q = shape.project(middle - (above - below)[:, None])
         total = q @ omega
-        if np.abs(total - np.clip(total, low, high)).sum() <= missed:
-            answer = True
-            raise _AnsweredError
-        terms = float(above @ high - below @ low)
-        bound = terms + float(omega @ shape.support(np.broadcast_to(multiplier[:, None], q.shape)))
-        if bound < -missed * float(np.abs(multiplier).max()):
-            answer = False
-            raise _AnsweredError
         square = float(omega @ ((q - middle) ** 2).sum(axis=0))
-        value = 0.5 * square + float(multiplier @ total) - terms
+        value = 0.5 * square + float(above @ (total - high) - below @ (total - low))
         return -value, np.concatenate([high - total, total - low])
 
-    start = np.zeros(2 * n_classes)
-    with suppress(_AnsweredError):
-        optimize.minimize(
-            negative_dual,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * len(start),
-            options={"maxiter": MAX_FEASIBILITY_STEPS, "ftol": 0.0, "gtol": 0.0},
-        )
-    return answer
+    def is_impossible(both: Vector) -> bool:
+        above, below = both.reshape(2, n_classes)
+        multiplier = np.broadcast_to((above - below)[:, None], middle.shape)
+        bound = float(above @ high - below @ low) + float(omega @ shape.support(multiplier))
+        return bound < -missed * float(np.abs(above - below).max())
 
+    def stop(both: Vector) -> None:
+        if is_impossible(both):
+            raise StopIteration
 
-# A total whose tail equals its bound to within rounding is kept: that can only widen an interval.
-TIE_TOLERANCE = 1e-9
-# How many terms of a tail are summed at once, and the relative size of terms that are left out.
-TERMS_AT_ONCE = 2048
-NEGLIGIBLE = 1e-20
+    found = optimize.minimize(
+        negative_dual,
+        np.zeros(2 * n_classes),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * (2 * n_classes),
+        callback=stop,
+        options={"maxiter": MAX_FEASIBILITY_STEPS, "ftol": 0.0, "gtol": missed / n_classes},
+    )
+    return not is_impossible(found.x)
 
 
 def count_intervals(
@@ -251,11 +208,8 @@ def count_intervals(
     """Return simultaneous confidence intervals for the numbers of unlabeled rows of all classes.
 
     `counts` are the numbers of labeled rows. Two classes share one interval; more than two have
-    Bonferroni's correction. As the sizes add up, none is larger than what the smallest sizes of
-    the others leave, or smaller than what their largest sizes leave.
+    Bonferroni's correction. No size is larger or smaller than what the others leave.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie strictly between 0 and 1, such as 0.95, got {level!r}.")
     if len(counts) > 2:
         level = 1.0 - (1.0 - level) / len(counts)
     found = [count_interval(n_rows, n_labeled, int(x), level) for x in counts]
@@ -278,49 +232,17 @@ def count_interval(
     The number X of positives in a random subset is hypergeometric. Every total M is kept for which
     P(X <= x | M) and P(X >= x | M) exceed (1 - level) / 2; the ends are less the x labeled ones.
     """
-    n_unlabeled, n_negative = n_rows - n_labeled, n_labeled - n_positive
-    bound = (1.0 - level) / 2.0
+    from scipy.stats import hypergeom  # slow to import
+
+    n_unlabeled = n_rows - n_labeled
+
+    def largest(x: int) -> int:
+        def is_rejected(count: int) -> bool:
+            tail = hypergeom.cdf(x, n_rows, x + count, n_labeled)
+            return bool(tail <= (1.0 - level) / 2.0 * (1.0 - TIE_TOLERANCE))
+
+        # The more positives there are, the less likely are few of them among the labeled rows.
+        return bisect_left(range(1, n_unlabeled + 1), True, key=is_rejected)
+
     # Few positives are many negatives: the second test is the first one for the other class.
-    lower = n_unlabeled - _largest_count(n_unlabeled, n_negative, n_positive, bound)
-    upper = _largest_count(n_unlabeled, n_positive, n_negative, bound)
-    return lower, upper
-
-
-def _largest_count(n_unlabeled: int, x: int, others: int, bound: float) -> int:
-    """Return the largest number of unlabeled positives for which P(X <= x) exceeds `bound`."""
-
-    def is_rejected(count: int) -> bool:
-        return _at_most(x, others, count, n_unlabeled - count) <= bound * (1.0 - TIE_TOLERANCE)
-
-    # The more positives there are, the less likely are few of them among the labeled rows. None
-    # beyond those x is never rejected: the probability is one.
-    return bisect_left(range(n_unlabeled + 1), True, key=is_rejected) - 1
-
-
-def _at_most(x: int, others: int, count: int, rest: int) -> float:
-    """Return P(X <= x) given the table of labeled (x, others) and unlabeled (count, rest) rows.
-
-    Ratios of neighbouring probabilities are simple fractions, and accurate. (Tails from gamma
-    functions, as in SciPy, lose seven digits for ten million rows.)
-    """
-    below = _sum_of_terms(x, rest, count, others)
-    above = _sum_of_terms(count, others, x, rest)
-    return 1.0 / (1.0 + above / (1.0 + below))
-
-
-@np.errstate(over="ignore", under="ignore")  # beside an infinite sum, the other one does not matter
-def _sum_of_terms(a: int, b: int, c: int, d: int) -> float:
-    """Return the probability of tables with smaller a and b, relative to that of this one.
-
-    Moving j rows from a and b to c and d (the margins stay) multiplies the probability by the
-    product of (a - i)(b - i) / ((c + i + 1)(d + i + 1)) over i < j. These factors fall with i.
-    """
-    total, last = 0.0, 1.0
-    for start in range(0, min(a, b), TERMS_AT_ONCE):
-        i = np.arange(start, min(start + TERMS_AT_ONCE, a, b), dtype=np.float64)
-        terms = last * np.cumprod((a - i) / (c + i + 1.0) * ((b - i) / (d + i + 1.0)))
-        total += float(terms.sum())
-        last = float(terms[-1])
-        if total == inf or last <= NEGLIGIBLE * total:
-            break
-    return total
+    return n_unlabeled - largest(n_labeled - n_positive), largest(n_positive)

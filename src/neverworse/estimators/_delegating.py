@@ -17,7 +17,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _num_samples,
-    check_consistent_length,
     check_is_fitted,
     has_fit_parameter,
 )
@@ -30,8 +29,8 @@ from neverworse.estimators._input import (
     forget_fit,
     refuse_chunks,
 )
-from neverworse.estimators._known_labels import check_weights
-from neverworse.estimators._labels import native_dtype, shown, shown_classes, split_labels
+from neverworse.estimators._known_labels import checked_codes
+from neverworse.estimators._labels import native_dtype, shown, shown_classes
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 
 
@@ -47,14 +46,9 @@ class LabeledRows:
 
     @classmethod
     def split(cls, X: Any, y: Any, missing_label: Any, weights: Vector | None) -> LabeledRows:
-        """Find the classes, and which rows carry one."""
-        classes, target, unlabeled = split_labels(y, missing_label)
-        check_consistent_length(X, target)
-        check_weights(classes, target, unlabeled, weights)
-        return cls(X, classes, target.astype(np.intp), unlabeled, weights)
+        return cls(X, *checked_codes(X, y, missing_label, weights), weights)
 
     def labeled(self) -> LabeledRows:
-        """Return the labeled rows alone."""
         if not self.unlabeled.any():
             return self
         chosen = np.flatnonzero(~self.unlabeled)
@@ -72,8 +66,7 @@ class LabeledRows:
 class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
     """Predicts through another estimator, and has the methods that it has."""
 
-    # The attribute with the other estimator, once it is fitted.
-    _predictor: ClassVar[str]
+    _predictor: ClassVar[str]  # the attribute with the fitted estimator
 
     @abstractmethod
     def _can(self, method: str) -> bool:
@@ -145,10 +138,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _fitting(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Vector | None]]:
-        """Yield the classifier to fit, X and the weights, all checked as far as that is possible.
-
-        Leaves the estimator unfitted if the fit inside is interrupted or fails.
-        """
+        """Yield the classifier to fit, X and the weights; unfitted if the fit inside fails."""
         try:
             forget_fit(self)
             refuse_chunks(self, X)
@@ -159,10 +149,8 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
                     "scikit-learn, for example LogisticRegression()."
                 )
             (X,) = indexable(X)
-            weights = None
-            if sample_weight is not None:
-                weights = weights_for([estimator], X, sample_weight)
-            yield estimator, X, weights
+            given = sample_weight is not None
+            yield estimator, X, weights_for([estimator], X, sample_weight) if given else None
             copy_input_checks(self.estimator_, self)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
@@ -198,8 +186,7 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
         if not takes:
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} does not take it in fit. "
-                "Leave it out, or have it routed to a step that requests it, with scikit-learn's "
-                "metadata routing."
+                "Leave it out, or route it to a step with scikit-learn's metadata routing."
             )
     return checked_weights(sample_weight, _num_samples(X))
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_n_features, _check_sample_weight
 
 from neverworse._typing import AnyArray, Vector
 from neverworse.projection import NonFiniteError, Observer, Progress
@@ -26,8 +26,7 @@ _NEEDED = {"coef_", "intercept_", "classes_", "n_features_in_"}
 _NEEDED |= {"dual_coef_", "landmarks_", "gamma_"}  # with a kernel
 # Beginnings of messages about values that are not numbers, or rows that differ in length.
 _NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
-# Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
-# range of floating point numbers.
+# Beyond these, products of weights with squares of scores or narrow bounds are not finite.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
 
 
@@ -89,18 +88,18 @@ def is_lazy(X: Any) -> bool:
 
 def refuse_chunks(model: Any, X: Any) -> None:
     """Raise an error if X is read chunk by chunk, for a model that needs all rows in memory."""
-    if isinstance(X, Rows):
+    precomputed = getattr(model, "kernel", None) == "precomputed"
+    if isinstance(X, Rows) or (is_dask(X) and precomputed):
+        kernel = " with kernel='precomputed'" if precomputed else ""
         raise TypeError(
-            f"{type(model).__name__} needs all rows in memory: pass an array, a sparse matrix or a "
-            "data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk."
+            f"{type(model).__name__}{kernel} needs all rows in memory: pass an array, a sparse "
+            "matrix or a data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk, "
+            "with a named kernel if n_components is set."
         )
 
 
 def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
-    """Return the rows of a Dask collection or of `Rows`, with checked columns; reads nothing.
-
-    With `reset` the model is told about the columns; otherwise they must be those that it knows.
-    """
+    """Return rows with columns that are those of a model, or with `reset` become so."""
     if isinstance(X, Rows):
         rows = X
     else:
@@ -121,12 +120,7 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
 
 
 def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
-    """Check columns against those that a model was fitted to."""
-    if n_columns != model.n_features_in_:
-        raise ValueError(
-            f"X has {n_columns} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input."
-        )
+    _check_n_features(model, np.broadcast_to(0.0, (1, n_columns)), reset=False)
     known = getattr(model, "feature_names_in_", None)
     if known is not None and names is not None and list(known) != list(names):
         expected, found = next(pair for pair in zip(known, names, strict=True) if len({*pair}) > 1)
@@ -177,11 +171,7 @@ def explain_not_finite(rows: ChunkedRows) -> None:
 def observed_fit(
     estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
 ) -> Iterator[Observer | None]:
-    """Report a fit to the callbacks of the estimator; yield an observer for the solver.
-
-    Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
-    to stop ends the solver early, and what it has found so far is certified.
-    """
+    """Report a fit to the callbacks of the estimator, which may stop it through the observer."""
     data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context = None
     if getattr(estimator, "_skl_callbacks", None):

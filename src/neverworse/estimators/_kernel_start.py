@@ -1,20 +1,16 @@
 r"""Soft labels to start a projection with, where a kernel tells all rows apart.
 
 The projection moves the supervised function f by a function v that is zero at every row whose
-imputed label is a fraction. Where the kernel matrix K = LL' has full rank, such functions are known
-by their values at the other rows N: the labeled ones, and those whose label is in a corner. These
-are few, and it takes L and a system of their number to find v, where the general solver takes a
-factor of the Gram matrix of the features and systems of as many unknowns as there are fractions.
-
-With :math:`v = Ka + b` and :math:`P = K^{-1}`, the function f + v is least squares for labels y if
+imputed label is a fraction. The other rows N, the labeled ones and those whose label is in a
+corner, are few. With :math:`v = Ka + b` and :math:`P = K^{-1}`, f + v is least squares for labels y
+if
 
 .. math:: s \, v + \alpha a = s \, (y - g), \qquad 1'a = -1'a_f, \qquad g = f + \alpha a_f / s ,
 
-where s are the weights of the rows and :math:`a_f` belongs to f. In the rows of N, y is known and
-:math:`a = P v - b P 1`, which gives v. In all others v is zero, which gives y. Labels that leave
-their range join N, and rows of N leave it if v does not push their label into its corner: the
-primal-dual active set method, which takes a few rounds. The solver checks what comes out, and goes
-on from there.
+where s are the weights of the rows and :math:`a_f` belongs to f. In N, y is known and
+:math:`a = P v - b P 1`, which gives v; elsewhere v is zero, which gives y. Labels that leave their
+range join N, and rows of N leave it if v does not push their label into its corner: the primal-dual
+active set method. The solver checks what comes out, and goes on from there.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Indices, Matrix
+from neverworse._typing import Matrix
 from neverworse.projection import Labels, Start, Weights
 from neverworse.rows import TrapezoidRows
 
@@ -36,12 +32,9 @@ def start_of_projection(
     alpha: float,
     fit_intercept: bool,
 ) -> Start | None:
-    """Return the solution of a projection up to rounding errors, or None.
+    """Return the solution of a projection up to rounding errors, or None if there is none here.
 
-    `rows` are the features L of all rows, `supervised` are weights of these features, and `alpha`
-    is the penalty inside the constraint set. There is no start with fewer features than rows, with
-    several classes, with restricted totals, or with no unlabeled row; nor if the rounds do not end,
-    or rounding errors are too large.
+    `rows` are the features L of all rows, and `supervised` are weights of these features.
     """
     if not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
         return None
@@ -56,12 +49,19 @@ def start_of_projection(
     half = _solve(lower, np.ones(n)) if fit_intercept else np.zeros(n)
     of_one = _solve(lower, half, transposed=True)  # P1
     size = float(half @ half) or 1.0
-    inverse = _Inverse(lower)
+    # Columns of the inverse of L and their products, each computed when it is needed.
+    half_inverse, products = np.zeros((n, n), order="F"), np.zeros((n, n))
+    solved = np.zeros(n, bool)
     at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
     for _ in range(MAX_ROUNDS):
         known = ~unlabeled | at_low | at_high
-        at = np.flatnonzero(known)
-        matrix = inverse.at(at)
+        at, new = np.flatnonzero(known), np.flatnonzero(known & ~solved)
+        half_inverse[:, new] = _solve(lower, (np.arange(n)[:, None] == new).astype(np.float64))
+        solved |= known
+        pairs = np.ix_(new, np.flatnonzero(solved))
+        products[pairs] = half_inverse[:, new].T @ half_inverse[:, solved]
+        products[pairs[::-1]] = products[pairs]
+        matrix = products[np.ix_(at, at)]
         matrix -= np.outer(of_one[at] / size, of_one[at])
         matrix *= alpha
         matrix.flat[:: len(at) + 1] += s[at]
@@ -86,32 +86,4 @@ def start_of_projection(
 
 
 def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
-    solved: Matrix = linalg.solve_triangular(
-        lower, x, trans=int(transposed), lower=True, check_finite=False
-    )
-    return solved
-
-
-class _Inverse:
-    """Blocks of the inverse of LL', computed when they are needed."""
-
-    def __init__(self, lower: Matrix) -> None:
-        self._lower = lower
-        self._rows: Indices = np.empty(0, np.intp)
-        self._half = np.empty((len(lower), 0))  # columns of the inverse of L
-        self._products = np.empty((0, 0))
-
-    def at(self, rows: Indices) -> Matrix:
-        """Return a copy of the block of some rows."""
-        new = np.setdiff1d(rows, self._rows)
-        if new.size:
-            half = np.zeros((len(self._lower), len(new)))
-            half[new, np.arange(len(new))] = 1.0
-            half = _solve(self._lower, half)
-            cross = self._half.T @ half
-            self._products = np.block([[self._products, cross], [cross.T, half.T @ half]])
-            self._half = np.hstack([self._half, half])
-            self._rows = np.concatenate([self._rows, new])
-        order = np.argsort(self._rows)
-        places = order[np.searchsorted(self._rows[order], rows)]
-        return self._products[np.ix_(places, places)]
+    return linalg.solve_triangular(lower, x, trans=int(transposed), lower=True, check_finite=False)

@@ -1,10 +1,9 @@
 r"""Kernels: features of which the linear path makes models that are not linear.
 
-Least squares in the space of a kernel is ridge regression on features. With the kernel matrix
-:math:`K = LL'` of some landmarks, the features of a row are :math:`k(x) L'^{-1}`, and a function
-with the coefficients β of these has the squared norm :math:`\lVert \beta \rVert^2` in the space
-of the kernel. If all rows are landmarks nothing is left out; fewer are Nyström's approximation.
-Everything else is the linear path: the baseline, leave-one-out, the projection, its certificate.
+With the kernel matrix :math:`K = LL'` of some landmarks, the features of a row are
+:math:`k(x) L'^{-1}`, and a function with the coefficients β of these has the squared norm
+:math:`\lVert \beta \rVert^2`. If all rows are landmarks nothing is left out; fewer are Nyström's
+approximation. Everything else is the linear path.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
 # What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
 GAMMAS = np.logspace(-2, 2, 9)
 MAX_MEASURED_ROWS = 500  # at most this many rows give the mean distance
-# Asymmetry and negative eigenvalues of a kernel matrix up to this share of its largest element (or
-# of its largest eigenvalue) are rounding errors.
-MATRIX_TOLERANCE = 1e-8
+MATRIX_TOLERANCE = 1e-8  # for symmetry and negative eigenvalues, relative to the largest element
 RANK_TOLERANCE = 1e-13  # for pivots of the kernel matrix, relative to its largest element
 # Up to this gamma ||x||², squared distances are computed as ||x||² - 2 x·y + ||y||².
 LARGEST_EXPANDED = 100.0
@@ -65,10 +62,9 @@ class Kernel:
             return np.exp(-self.settings["gamma"] * cdist(block, self.landmarks, "sqeuclidean"))
         # Values that are not finite are found in the sums over rows, and reported by row.
         with config_context(assume_finite=True), np.errstate(over="ignore", invalid="ignore"):
-            values: Matrix = pairwise_kernels(
+            return pairwise_kernels(
                 block, self.landmarks, metric=self.metric, filter_params=True, **self.settings
             )
-        return values
 
     @cached_property
     def is_far(self) -> bool:
@@ -100,8 +96,6 @@ class LinearSpace:
 
 @dataclass(frozen=True)
 class FeatureSpace(LinearSpace):
-    """Features of a kernel and its landmarks."""
-
     one_unit: ClassVar[bool] = True
     kernel: Kernel
     lower: Matrix  # (n_landmarks, n_landmarks): L
@@ -110,7 +104,6 @@ class FeatureSpace(LinearSpace):
     of_landmarks: TrapezoidRows | None = None
 
     def training(self, training: TrainingRows) -> TrainingRows:
-        """Return the same rows in these features."""
         rows: Rows | None = self.of_landmarks
         if rows is None or rows.n_rows != training.rows.n_rows:
             rows = with_features(training.rows, self._map, keep=True)
@@ -121,7 +114,6 @@ class FeatureSpace(LinearSpace):
         return FeatureMap(self.kernel, len(self.lower), self.lower)
 
     def points(self, points: Any) -> Any:
-        """Return the features of points of a distance."""
         return points if isinstance(points, str) else self._map(points)
 
     def store(self, model: Any, weights: Weights) -> None:
@@ -140,7 +132,6 @@ class FeatureSpace(LinearSpace):
         model._set_weights(Weights(dual, weights.intercept))
 
     def words(self) -> str:
-        """Return what the features are, for a certificate."""
         metric = self.kernel.metric
         name = metric if isinstance(metric, str) else getattr(metric, "__name__", "user's")
         gamma = "" if self.gamma is None else f" (gamma {self.gamma:.4g})"
@@ -161,11 +152,7 @@ def _kernel(model: Any, gamma: float | None, landmarks: AnyArray) -> Kernel:
 
 
 def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Iterator[Any]:
-    """Yield the spaces of a model to choose from, each with labeled rows in its features.
-
-    Without `landmarks`, they are the labeled rows, of which the fit to them is a combination (or
-    `n_components` of these).
-    """
+    """Yield the spaces of a model to choose from, each with labeled rows in its features."""
     if model.kernel == "linear":
         yield LinearSpace(), training
         return
@@ -188,9 +175,8 @@ def _choose_landmarks(model: Any, indices: Indices, which: str) -> Indices:
     """Return landmarks among rows: all of them, or `n_components` at random."""
     if model.n_components is None and len(indices) > LARGEST_GRAM:
         raise ValueError(
-            f"kernel={model.kernel!r} needs an (n_rows, n_rows) matrix of {len(indices):,} {which} "
-            f"rows, but the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500, for "
-            "Nyström's approximation with that many rows as landmarks."
+            f"kernel={model.kernel!r} needs the kernel of all pairs of {len(indices):,} {which} "
+            f"rows, but the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500."
         )
     if model.n_components is None or model.n_components >= len(indices):
         return indices
@@ -211,17 +197,12 @@ def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
     """Return the landmarks of a model of all rows with a weight; None if it is linear."""
     if model.kernel == "linear":
         return None
-    used = np.arange(len(labels.width))
-    if labels.weights is not None:
-        used = np.flatnonzero(labels.weights > 0.0)
+    used = np.flatnonzero(labels.weights_where(np.ones(len(labels.width), bool)))
     return _choose_landmarks(model, used, "labeled and unlabeled")
 
 
 def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | None) -> FeatureSpace:
-    """Return the features of the kernel at these landmarks, without linearly dependent ones.
-
-    `at` are the rows that are landmarks, and `landmarks` their indices among all rows.
-    """
+    """Return the features of the kernel at these landmarks, without linearly dependent ones."""
     points = landmarks if model.kernel == "precomputed" else at
     matrix = _kernel(model, gamma, points)(at)
     _check(matrix, given=model.kernel == "precomputed" or callable(model.kernel))
@@ -234,10 +215,7 @@ def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | Non
 
 
 def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
-    """Return the factor L of a kernel matrix, as many columns as its rank, and the order of rows.
-
-    The first rows of L, in that order, are a triangle, and all others are combinations of them.
-    """
+    """Return the factor L of a kernel matrix, a triangle and combinations of its rows, in order."""
     diagonal = float(np.diag(matrix).max(initial=0.0))
     lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=RANK_TOLERANCE * diagonal)
     order, factor = pivots - 1, np.tril(lower)
@@ -246,10 +224,10 @@ def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
         left = matrix[np.ix_(rest, rest)] - others @ others.T
         if _largest(left) > MATRIX_TOLERANCE * _largest(matrix):
             raise ValueError(
-                "The kernel matrix has negative eigenvalues: it is not a matrix of inner products, "
-                "and squared norms would be negative. Use a positive semi-definite kernel, or set "
-                "negative eigenvalues to zero: values, V = np.linalg.eigh(K); "
-                "K = (V * values.clip(0)) @ V.T."
+                "The kernel matrix has negative eigenvalues, so that squared norms would be "
+                f"negative: down to {np.linalg.eigvalsh(matrix)[0]:.2g}. Use a positive "
+                "semi-definite kernel, or set negative eigenvalues to zero: values, V = "
+                "np.linalg.eigh(K); K = (V * values.clip(0)) @ V.T."
             )
     if not rank:  # the kernel is zero everywhere
         return np.eye(len(matrix), 1), order
@@ -261,9 +239,8 @@ def _check(matrix: Matrix, given: bool) -> None:
     largest = _largest(matrix)
     if not np.isfinite(largest):
         raise ValueError(
-            "The kernel of some rows is not finite. Look for NaN and infinity in X, or rescale its "
-            "columns, for example with sklearn.preprocessing.StandardScaler. With kernel='poly', "
-            "use a whole degree: other powers of negative numbers do not exist."
+            "The kernel of some rows is not finite. Look for NaN and infinity in X, rescale its "
+            "columns, and with kernel='poly' use a whole degree."
         )
     if given and _largest(difference := matrix - matrix.T) > MATRIX_TOLERANCE * largest:
         i, j = np.unravel_index(difference.argmax(), matrix.shape)
@@ -279,17 +256,14 @@ def _largest(matrix: Matrix) -> float:
 
 
 def _gammas(model: Any, at: Matrix) -> list[float | None]:
-    """Return the candidates for gamma."""
-    if not isinstance(model.kernel, str) or model.kernel == "precomputed":
+    if model.kernel == "precomputed" or callable(model.kernel):
         if model.gamma is not None:
             raise ValueError(
                 f"gamma={model.gamma!r} has no meaning for kernel={model.kernel!r}. Leave it out."
             )
         return [None]
-    if model.gamma is None:
-        return [1.0 / at.shape[1]]
     if model.gamma != "loo":
-        return [float(model.gamma)]
+        return [1.0 / at.shape[1] if model.gamma is None else float(model.gamma)]
     few = at[np.linspace(0, len(at) - 1, min(len(at), MAX_MEASURED_ROWS)).astype(int)]
     if model.kernel == "poly":
         sizes = np.einsum("ij,ij->i", few, few)
@@ -297,8 +271,7 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
         metric = "sqeuclidean" if model.kernel == "rbf" else "manhattan"
         sizes = pairwise_distances(few, metric=metric)
     mean = float(sizes.mean())
-    unit = 1.0 / mean if mean > 0.0 and np.isfinite(mean) else 1.0
-    return list(map(float, GAMMAS * unit))
+    return (GAMMAS / (mean if mean > 0.0 and np.isfinite(mean) else 1.0)).tolist()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

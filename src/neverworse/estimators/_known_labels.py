@@ -1,11 +1,7 @@
-"""What is known about the label of every row, from y, weights and bounds.
-
-Targets of a regression are treated like the score of a single class, with a range of their own.
-"""
+"""What is known about the label or target of every row, from y, weights and bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from reprlib import repr as short_repr
@@ -24,9 +20,7 @@ from neverworse.projection import Assumptions, Box, Labels, Simplex
 SMALLEST_WIDTH = 1e-100  # the squares of narrower bounds underflow
 LARGEST_TARGET = 1e100  # the squares of larger targets overflow
 UNBOUNDED = (-LARGEST_TARGET, LARGEST_TARGET)
-# By how much bounds of classes may contradict each other: rounding errors of whoever computed them.
-# Bounds that leave any room are never taken for equal ones.
-TOLERANCE = 1e-12
+TOLERANCE = 1e-12  # bounds of classes may contradict each other by this: rounding errors
 
 
 @dataclass(frozen=True)
@@ -38,57 +32,52 @@ class KnownLabels:
     classes: AnyArray  # (n_classes,); empty for a regression
     # (n_classes,): labeled rows (of positive weight) of each class; None if some labels are soft
     counts: AnyArray | None = None
-    # (n_classes,): factors of the weights of labeled rows, see `class_weights`
-    factors: Vector | None = None
+    class_weight: tuple[tuple[str, float], ...] = ()  # factors of the weights of labeled rows
     upper: Vector | None = None  # (n_rows,): largest possible targets of a regression
 
 
 def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) -> KnownLabels:
     """Check y, weights and bounds of a classification; parameters are those of the classifiers."""
-    classes, target, unlabeled = split_labels(given.y, missing_label)
-    check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
-    check_weights(classes, target, unlabeled, given.weights)
-    codes, weights = target.astype(np.intp), given.weights
-    factors = class_weights(class_weight, classes, codes[~unlabeled], weights, unlabeled)
-    if factors is not None:
+    weights, X = given.weights, np.empty((given.rows.n_rows, 0))
+    classes, codes, unlabeled = checked_codes(X, given.y, missing_label, weights)
+    named: tuple[tuple[str, float], ...] = ()
+    if class_weight is not None:
+        of_labeled = None if weights is None else weights[~unlabeled]
+        factors = class_weights(class_weight, classes, codes[~unlabeled], of_labeled)
         of_rows = np.where(unlabeled, 1.0, factors[codes])
         weights = of_rows if weights is None else weights * of_rows
-    return replace(coded_labels(classes, codes, unlabeled, weights, given.bounds), factors=factors)
+        named = tuple(zip(map(str, classes.tolist()), factors.tolist(), strict=True))
+    known = coded_labels(classes, codes, unlabeled, weights, given.bounds)
+    return replace(known, class_weight=named)
 
 
-def check_weights(
-    classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
-) -> None:
-    """Check that labeled rows of every class have a positive weight."""
-    if weights is None:
-        return
-    n_present = len(np.unique(target[~unlabeled & (weights > 0.0)]))
-    if n_present < len(classes):
-        present = "one class" if n_present == 1 else f"{n_present} classes"
+def checked_codes(
+    X: Any, y: Any, missing_label: Any, weights: Vector | None
+) -> tuple[AnyArray, Indices, Mask]:
+    """Return what `split_labels` does; some labeled rows of every class have a positive weight."""
+    classes, target, unlabeled = split_labels(y, missing_label)
+    check_consistent_length(X, target)
+    present = classes if weights is None else np.unique(target[~unlabeled & (weights > 0.0)])
+    if len(present) < len(classes):
         raise ValueError(
-            f"sample_weight is positive for labeled rows of {present} only, of {len(classes)}. "
-            "Give some labeled rows of every class a positive weight."
+            "sample_weight is positive for labeled rows of one class only, or not of all. Give "
+            f"some labeled rows of each of the {len(classes)} classes a positive weight."
         )
+    return classes, target.astype(np.intp), unlabeled
 
 
 def class_weights(
-    class_weight: Any, classes: AnyArray, known: Indices, weights: Vector | None, unlabeled: Mask
-) -> Vector | None:
-    """Return the factor of each class, by which weights of labeled rows are multiplied.
-
-    `known` are the positions of the classes of the labeled rows.
-    """
-    if class_weight is None:
-        return None
+    class_weight: Any, classes: AnyArray, codes: Indices, weights: Vector | None
+) -> Vector:
+    """Return the factor of each class; `codes` are the positions of those of labeled rows."""
     if isinstance(class_weight, str):  # balanced
-        sums = np.bincount(known, None if weights is None else weights[~unlabeled], len(classes))
+        sums = np.bincount(codes, weights, len(classes))
         return sums.sum() / (len(classes) * sums)
     for name, factor in class_weight.items():
         if not isinstance(factor, Real) or not SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT:
             raise ValueError(
                 f"class_weight is {factor!r} for class {name!r}, but has to be a number between "
-                f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. To leave a class out, leave out "
-                "its rows."
+                f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}."
             )
     return compute_class_weight(class_weight, classes=classes, y=classes)
 
@@ -136,14 +125,13 @@ def _class_bounds(
     if given.shape == (n, 2) and n_classes == 2:
         given = np.stack([np.full_like(given, np.nan), given], axis=1)
     if given.shape != (n, n_classes, 2):
-        expected = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
         raise ValueError(
-            f"label_bounds has shape {given.shape}, but {expected} is needed: lower and upper "
-            f"bound for each of the classes {', '.join(map(str, classes))}. A class that has no "
-            "labeled row cannot have bounds: label at least one row of it, or leave it out."
+            f"label_bounds has shape {given.shape}, but ({n}, {n_classes}, 2) is needed, or "
+            f"({n}, 2) for two classes: lower and upper bound for each of the classes "
+            f"{', '.join(map(str, classes))}. A class without a labeled row cannot have bounds."
         )
     lower, upper = np.where(np.isnan(given), [0.0, 1.0], given).transpose(2, 1, 0)
-    _check_bounds("label_bounds", lower, upper, indicators, unlabeled, (0, 1), TOLERANCE, classes)
+    _check_bounds(lower, upper, indicators, unlabeled, classes)
     # No share is smaller than what the others leave, or larger; rounded outwards.
     least, below = _remainder(upper, upper)
     most, above = _remainder(lower, lower)
@@ -153,20 +141,12 @@ def _class_bounds(
 
 
 def _check_bounds(
-    name: str,
-    lower: Matrix,
-    upper: Matrix,
-    label: AnyArray,
-    unlabeled: Mask,
-    limits: tuple[float, float],
-    tolerance: float = 0.0,
-    classes: Sequence[Any] | AnyArray = (),
+    lower: Matrix, upper: Matrix, label: AnyArray, unlabeled: Mask, classes: AnyArray
 ) -> None:
-    """Raise an error that names the first row whose bounds are impossible.
-
-    Bounds and labels are of shape (n_classes, n_rows); labels that are NaN are not checked.
-    """
-    low, high = limits
+    """Raise an error that names the first row whose bounds are impossible; not if y is NaN."""
+    name, (low, high), tolerance = "target_bounds", UNBOUNDED, 0.0
+    if len(classes):
+        name, (low, high), tolerance = "label_bounds", (0.0, 1.0), TOLERANCE
     smallest, largest = np.fmin(lower, upper), np.fmax(lower, upper)
     least, most = lower.sum(axis=0), upper.sum(axis=0)
     no_shares = len(classes) > 0 and ((least > 1.0 + tolerance) | (most < 1.0 - tolerance))
@@ -189,10 +169,7 @@ def _check_bounds(
 
 
 def _remainder(shares: Matrix, but: Matrix | float = 0.0) -> tuple[Vector, Vector]:
-    """Return one minus the sum of shares (of all but one class), and its rounding error.
-
-    Where bounds are narrow, only the last digits matter, so that rounding errors are summed, too.
-    """
+    """Return one minus the sum of shares (of all but one class), and its rounding error."""
     left, missed = np.ones(shares.shape[1]), np.zeros(shares.shape[1])
     for share in shares:
         left, error = _difference(left, share)
@@ -218,30 +195,33 @@ def _refuse_narrow(name: str, width: Vector) -> None:
 
 
 def known_targets(
-    y: Any,
-    missing_label: Any,
-    weights: Vector | None,
-    row_bounds: Any,
-    common_range: Any,
-    name: str = "target_bounds",
-    required: bool = True,
+    y: Any, missing_label: Any, weights: Vector | None, row_bounds: Any, common_range: Any
 ) -> KnownLabels:
     """Check the targets of a regression, and the bounds of those that are unknown.
 
-    Rows have bounds of their own, and the common range where these are NaN. With `required`, some
-    row needs a target; `name` is that of the argument with the bounds.
+    Rows have bounds of their own, and the common range where these are NaN.
     """
-    target, unlabeled = split_targets(y, missing_label, required)
+    target, unlabeled = split_targets(y, missing_label)
     check_consistent_length(target, weights)
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
-    lower, upper = _row_bounds(name, row_bounds, len(target))
+    bounds = np.full((len(target), 2), np.nan)
+    if row_bounds is not None:
+        bounds = check_array(
+            row_bounds, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
+        )
+    if bounds.shape != (len(target), 2):
+        raise ValueError(
+            f"target_bounds has shape {bounds.shape}, but ({len(target)}, 2) is needed: lower and "
+            "upper bound of each target. A range of all targets belongs in the constructor."
+        )
+    lower, upper = bounds.T
     is_known = ~unlabeled | (np.isfinite(lower) & (lower == upper))
     known = np.where(unlabeled, lower, target)[used & is_known]
-    if required and not known.size:
+    if not known.size:
         raise ValueError(
             "sample_weight is zero for all rows with a target. Give some of them a positive weight."
         )
-    low, high = _common_range(name, common_range, known)
+    low, high = _common_range(common_range, known)
     lower = np.where(np.isnan(lower), low, lower)
     upper = np.where(np.isnan(upper), high, upper)
     if np.abs(target).max(initial=0.0) > LARGEST_TARGET:
@@ -249,17 +229,17 @@ def known_targets(
             "The values of y are so large that their squares overflow. Rescale y and its bounds."
         )
     checked = np.where(used, target, np.nan)
-    _check_bounds(name, lower[None], upper[None], checked[None], unlabeled, UNBOUNDED)
+    _check_bounds(lower[None], upper[None], checked[None], unlabeled, np.empty(0))
     bare = unlabeled & (np.isnan(lower) | np.isnan(upper))
     if bare.any():
         raise ValueError(
             f"{bare.sum()} of {len(bare)} rows have neither a target nor bounds of it; the first "
-            f"is row {bare.argmax()}. Pass {name}=(low, high) that hold for all rows (estimators "
-            "take them in their constructor), or one such pair for each row."
+            f"is row {bare.argmax()}. Pass target_bounds=(low, high) of all rows to the "
+            "constructor, or one such pair for each row to fit."
         )
     target = np.where(unlabeled, lower, target)  # also where equal bounds are a target
     width = np.subtract(upper, lower, out=np.zeros(len(target)), where=unlabeled)
-    _refuse_narrow(name, width)
+    _refuse_narrow("target_bounds", width)
     assumptions, unknown = Assumptions("regression"), used & (width > 0.0)
     if unknown.any():
         low, high = float(lower[unknown].min()), float(upper[unknown].max())
@@ -271,22 +251,7 @@ def known_targets(
     return KnownLabels(labels, assumptions, np.empty(0), upper=upper)
 
 
-def _row_bounds(name: str, given: Any, n_rows: int) -> tuple[Vector, Vector]:
-    if given is None:
-        return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
-    bounds = check_array(
-        given, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
-    )
-    if bounds.shape != (n_rows, 2):
-        raise ValueError(
-            f"{name} has shape {bounds.shape}, but ({n_rows}, 2) is needed: lower and upper bound "
-            "of each target. Estimators take a range of all targets in their constructor."
-        )
-    return bounds[:, 0], bounds[:, 1]
-
-
-def _common_range(name: str, given: Any, known: Vector) -> tuple[float, float]:
-    """Return the range of all targets; NaN if there is none."""
+def _common_range(given: Any, known: Vector) -> tuple[float, float]:
     if given is None:
         return np.nan, np.nan
     if isinstance(given, str) and given == "labeled":
@@ -298,8 +263,8 @@ def _common_range(name: str, given: Any, known: Vector) -> tuple[float, float]:
         low, high = np.nan, np.nan
     if not -LARGEST_TARGET <= low <= high <= LARGEST_TARGET:
         raise ValueError(
-            f"{name}={short_repr(given)} is no range of targets: without two ends of at most "
-            f"{LARGEST_TARGET:g}, no improvement can be guaranteed. Pass (low, high). (Estimators "
-            "also take 'labeled' or None, and bounds of single rows in fit.)"
+            f"target_bounds={short_repr(given)} is no range of targets: without two ends of at most"
+            f" {LARGEST_TARGET:g}, no improvement can be guaranteed. Pass (low, high), 'labeled' or"
+            " None, and bounds of single rows in fit."
         )
     return low, high

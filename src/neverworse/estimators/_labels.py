@@ -1,8 +1,4 @@
-"""Which rows are labeled: one convention for all estimators.
-
-A row is unlabeled where its label is -1 (integers), NaN (floats), or None, NaN or pd.NA (objects,
-strings, nullable and categorical columns). Where -1 might as well be a class, nothing is guessed.
-"""
+"""Which rows are labeled: one convention for all estimators. Where it is unclear, no guess."""
 
 from __future__ import annotations
 
@@ -26,41 +22,36 @@ _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 def split_labels(
     y: Any, missing_label: Any, classes: AnyArray | None = None
 ) -> tuple[AnyArray, Vector, Mask]:
-    """Find the classes, and which rows carry one.
+    """Return the classes in sorted order, the position of each row's class, and which have none.
 
-    Returns the classes in sorted order (those of y, unless they are given), the position of each
-    row's class among them (0 for unlabeled rows), and which rows are unlabeled. As a marker, NaN,
-    None and pd.NA all mean any null value.
+    The position is 0 for unlabeled rows. As a marker, NaN, None and pd.NA all mean any null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
-    known = labels.values[~missing]
-    own_classes = classes is None
+    known, markers = native_dtype(labels.values[~missing]), labels.values[missing].tolist()
     if classes is None:
         classes = check_classes(known, len(labels.codes))
-        given = [] if is_auto(missing_label) else [missing_label]
-        refuse_calibration([*given, *labels.values[missing].tolist()])
+        refuse_calibration(markers if is_auto(missing_label) else [missing_label, *markers])
+        markers = []
     position = {label: k for k, label in enumerate(classes.tolist())}
-    marker = next((m for m in labels.values[missing & ~labels.null] if m in position), None)
-    if marker is not None and not own_classes:
-        raise ValueError(
-            f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. Fit "
-            "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
-        )
-    positions = [position.get(label) for label in native_dtype(known).tolist()]
-    if None in positions:
-        unknown = [label for label, k in zip(known, positions, strict=True) if k is None]
+    unknown = [label for label in known.tolist() if label not in position]
+    if unknown:
         raise ValueError(
             f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
             f"classes are {shown_classes(classes)}. Fit them to all classes, or drop these labels."
         )
+    if taken := [marker for marker in markers if marker in position]:
+        raise ValueError(
+            f"{shown(taken[0])} marks unlabeled rows in y, but is a class of the classifiers. Fit "
+            "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
+        )
     order = np.full(len(labels.values), -1)
-    order[~missing] = positions
+    order[~missing] = [position[label] for label in known.tolist()]
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
 
-def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Vector, Mask]:
+def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
     """Return the targets of a regression, zero for unlabeled rows, and which rows these are."""
     labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
@@ -68,29 +59,22 @@ def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Ve
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            "y has targets that are not numbers. Convert them, or use a classifier if they are "
-            "classes."
+            "y has targets that are not numbers. Convert them, or use a classifier."
         ) from None
     if not np.isfinite(values).all():
         raise ValueError("Input y contains infinity. Mark rows without a target with NaN.")
-    if required and missing.all():
-        raise ValueError(
-            f"y has no target at all: all {len(labels.codes)} are missing. Give some rows one."
-        )
+    if missing.all():
+        raise ValueError("y has no target at all: all are missing. Give some rows one.")
     return values[labels.codes], missing[labels.codes]
 
 
 def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
-    """Find the rows without a label (or, where y is continuous, without a target).
-
-    The marker is that of `split_labels`. Continuous targets are missing where they are NaN.
-    """
+    """Find the rows without a label (or, where y is continuous, without a target)."""
     labels = distinct_labels(label_array(y))
     return missing_values(labels, missing_label)[labels.codes]
 
 
 def missing_values(labels: _Labels, missing_label: Any) -> Mask:
-    """Return which of the distinct values mark unlabeled rows."""
     if not is_auto(missing_label):
         return _find_marker(labels, missing_label)
     return labels.null if is_continuous(labels.values[~labels.null]) else _find_missing(labels)
@@ -124,8 +108,8 @@ def label_array(y: Any) -> AnyArray:
     """Return y as a one-dimensional array that keeps missing labels recognisable."""
     if y is None:
         raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: give a label for "
-            "every row, with a marker where there is none (-1 or NaN for classes, NaN for numbers)."
+            "This estimator requires y to be passed, but the target y is None: give every row a "
+            "label, or a marker (-1 or NaN for classes, NaN for numbers)."
         )
     if isinstance(y, np.ma.MaskedArray):
         masked, y = np.ma.getmaskarray(y), y.data.astype(object)
@@ -168,7 +152,6 @@ def is_null(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the kind of label that a value is."""
     if isinstance(value, (bool, np.bool_)):
         return "boolean"
     if isinstance(value, numbers.Integral):
@@ -180,75 +163,66 @@ def _kind(value: Any) -> str:
 
 def _find_missing(labels: _Labels) -> Mask:
     """Infer the marker of unlabeled rows; raise an error where that is ambiguous."""
-    for text in _LOOKS_MISSING:
-        if labels.equal(text).any():
-            looks = "which looks like a missing label that was turned into a string"
-            raise _ambiguous(f"y has the string {text!r}, {looks}.", text)
-    dtype = labels.values.dtype
-    if dtype.kind == "u" and labels.equal(largest := int(np.iinfo(dtype).max)).any():
-        what = f"y has the value {largest} in unsigned integers ({dtype}), which -1 turns into."
-        raise _ambiguous(what, largest)
+    suspects: dict[Any, str] = {text: f"the string {text!r}" for text in _LOOKS_MISSING}
+    if labels.values.dtype.kind == "u":
+        largest = int(np.iinfo(labels.values.dtype).max)
+        suspects[largest] = f"{largest} in unsigned integers"
+    for value, what in suspects.items():
+        if labels.equal(value).any():
+            raise _ambiguous(f"{what}, which may be a missing label that was converted", value)
     minus_one = labels.equal(-1)
-    if not minus_one.any():
-        return labels.null
+    others, problem = labels.values[~minus_one], ""
     if labels.null.any():
-        raise _ambiguous("y has both -1 and null values: which of them is unlabeled?", -1)
-    if isinstance(labels.values[minus_one][0], (float, np.floating)):
-        raise _ambiguous("y has -1 among floats, where NaN marks unlabeled rows.", -1)
-    others = labels.values[~minus_one]
-    if len(others) == 1:
-        either = "which may be two classes, or one class and unlabeled rows"
-        raise _ambiguous(f"y has the values -1 and {shown(others[0])} only, {either}.", -1)
-    return minus_one
+        problem = "and null values"
+    elif minus_one.any() and isinstance(labels.values[minus_one][0], (float, np.floating)):
+        problem = "among floats"
+    elif len(others) == 1:
+        problem = f"and {shown(others[0])} only"
+    if minus_one.any() and problem:
+        raise _ambiguous(f"-1 {problem}, which may be two classes, or one and a marker", -1)
+    return minus_one if minus_one.any() else labels.null
 
 
 def _ambiguous(problem: str, marker: Any) -> ValueError:
     return ValueError(
-        f"{problem} Pass missing_label={marker!r} if {marker!r} marks unlabeled rows, or "
-        f"missing_label=np.nan if {marker!r} is a class (then NaN, None and pd.NA mark unlabeled "
-        "rows)."
+        f"y has {problem}. Pass missing_label={marker!r} if {marker!r} marks unlabeled rows, or "
+        f"missing_label=np.nan if it is a class (then NaN, None and pd.NA mark unlabeled rows)."
     )
 
 
 def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
-    """Find the rows that carry the given marker."""
     if isinstance(missing_label, (list, tuple, dict, set)) or np.ndim(missing_label) > 0:
         raise ValueError(
-            f"missing_label={missing_label!r} is not a scalar. Pass the value in y that "
-            "marks unlabeled rows, for example -1, np.nan, None or '?'."
+            f"missing_label={missing_label!r} is not a scalar. Pass the value in y that marks "
+            "unlabeled rows."
         )
     if is_null(missing_label):
         return labels.null
     if labels.null.any():
         raise ValueError(
-            "y has null values (NaN, None or pd.NA) in addition to "
-            f"missing_label={missing_label!r}. Pass missing_label=np.nan if they mark unlabeled "
-            "rows, or drop these rows."
+            f"y has null values (None, NaN) in addition to missing_label={missing_label!r}. Pass "
+            "missing_label=np.nan if they mark unlabeled rows, or drop these rows."
         )
     return labels.equal(missing_label)
 
 
 def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     """Return the classes in sorted order; raise an error unless there are at least two."""
-    if not len(known):
-        raise ValueError(
-            f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
-            "two classes needs a label."
-        )
     known = native_dtype(known)
-    if known.dtype.kind == "f" and np.isinf(known).any():
-        raise ValueError("y contains infinity, which is not a label. Mark unlabeled rows with NaN.")
-    if is_continuous(known):
+    if is_continuous(known) or (known.dtype.kind == "f" and np.isinf(known).any()):
         raise ValueError(
-            "Unknown label type: continuous. y has numbers that are not integers: targets of a "
-            "regression, not classes. Use ProjectedLeastSquaresRegressor, or turn them into "
-            "classes first."
+            "Unknown label type: continuous. y has numbers that are not integers, or infinity: "
+            "targets of a regression, not classes. Use ProjectedLeastSquaresRegressor, or turn "
+            "them into classes first. NaN marks unlabeled rows."
         )
     classes = np.unique(known)
     if len(classes) < 2:
+        found = f"no labeled row: all {n_rows} labels are missing"
+        if len(classes):
+            found = f"labels of one class only ({shown(classes[0])})"
         raise ValueError(
-            f"y has labels of one class only ({shown(classes[0])}). The labeled rows need at "
-            "least two classes; neither unlabeled rows nor bounds can provide one."
+            f"y has {found}. The labeled rows need at least two classes; neither unlabeled rows "
+            "nor bounds can provide one."
         )
     return classes
 
@@ -258,27 +232,21 @@ def native_dtype(known: AnyArray) -> AnyArray:
     if known.dtype.kind != "O" or not len(known):
         return known
     kinds = {_kind(v) for v in known}
-    if kinds == {"integer", "float"} or (
-        kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known)
-    ):
+    if kinds <= {"integer", "float"} and any(isinstance(v, (float, np.floating)) for v in known):
         kinds = {"float"}
     types = {"boolean": bool, "integer": np.int64, "float": np.float64, "string": object}
-    if len(kinds) == 1 and (kind := kinds.pop()) in types:
-        try:
-            return known.astype(types[kind])
-        except OverflowError:
-            raise ValueError(
-                "y has integer labels beyond 64 bits. Turn the labels into strings: they are names."
-            ) from None
-    names = ", ".join(sorted({type(v).__name__ for v in known}))
-    raise ValueError(
-        f"Unknown label type: y mixes labels of different types ({names}), or has some of an "
-        "unsupported one. Convert all labels to strings, or all to numbers."
-    )
+    try:
+        (kind,) = kinds
+        return known.astype(types[kind])
+    except (KeyError, OverflowError, ValueError):
+        names = ", ".join(sorted({type(v).__name__ for v in known}))
+        raise ValueError(
+            f"Unknown label type: y mixes labels of different types ({names}), has some of an "
+            "unsupported one, or integers beyond 64 bits. Convert all labels to strings."
+        ) from None
 
 
 def shown(label: Any) -> str:
-    """Return a label as it is written in Python."""
     return repr(label.item() if hasattr(label, "item") else label)
 
 
@@ -289,10 +257,9 @@ def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
 
 
 def refuse_calibration(markers: Sequence[Any]) -> None:
-    """Raise an error if `CalibratedClassifierCV` is fitting the caller with markers in y.
+    """Raise an error if `CalibratedClassifierCV` is fitting the caller, with markers as classes.
 
-    `CalibratedClassifierCV` makes a class of every value in y, and silently pairs the scores of our
-    classes with the wrong ones. Only its stack frame tells that it is the caller.
+    It would pair our scores with the wrong classes. Only its stack frame tells of it.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -303,9 +270,8 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             if taken:
                 raise ValueError(
                     f"CalibratedClassifierCV treats {shown(taken[0])}, the marker of unlabeled "
-                    "rows, as a class: its probabilities would be wrong. Use neverworse."
-                    "model_selection.WithUnlabeledRows: CalibratedClassifierCV(WithUnlabeledRows("
-                    "estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
+                    "rows, as a class: its probabilities would be wrong. Fit it to labeled rows of "
+                    "neverworse.model_selection.WithUnlabeledRows(estimator, X[unlabeled])."
                 )
         frame = frame.f_back
 
@@ -322,35 +288,19 @@ class SoftLabels:
     @classmethod
     def compress(cls, labels: Matrix) -> SoftLabels:
         """Return the compact form of labels of shape (n_classes, n_rows)."""
-        ones = labels == 1.0
-        whole, codes = ones.any(axis=0), labels.argmax(axis=0)
-        if len(labels) == 1:
-            whole, codes = whole | (labels[0] == 0.0), ones[0]
-        rows = np.flatnonzero(~whole)
-        n_codes = max(len(labels), 2)
-        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
+        whole = ((labels == 0.0) | (labels == 1.0)).all(axis=0)
+        codes = labels.argmax(axis=0) if len(labels) > 1 else labels[0] == 1.0
+        rows, largest = np.flatnonzero(~whole), max(len(labels), 2) - 1
+        return cls(codes.astype(np.min_scalar_type(largest)), rows, labels[:, rows])
 
     def to_array(self) -> Vector:
         """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
         values = np.atleast_2d(self.values)  # older model files have (n,) for two classes
-        if len(values) == 1:
-            labels = self.codes.astype(np.float64)
-            labels[self.rows] = values[0]
-            return labels
-        labels = np.zeros((len(self.codes), len(values)))
-        labels[np.arange(len(labels)), self.codes] = 1.0
-        labels[self.rows] = values.T
+        several = len(values) > 1
+        labels = np.eye(len(values))[self.codes] if several else self.codes.astype(np.float64)
+        labels[self.rows] = values.T if several else values[0]
         return labels
 
     def to_sparse(self) -> sparse.csr_array:
         """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
-        values, n, m = np.atleast_2d(self.values), len(self.codes), len(self.rows)
-        if len(values) == 1:
-            return sparse.csr_array(self.to_array()[:, None])
-        is_whole = np.ones(n)
-        is_whole[self.rows] = 0.0
-        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(values)))
-        to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
-        labels = whole + to_rows @ sparse.csr_array(values.T)
-        labels.eliminate_zeros()
-        return labels
+        return sparse.csr_array(self.to_array().reshape(len(self.codes), -1))

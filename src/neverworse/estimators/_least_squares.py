@@ -25,19 +25,14 @@ RELATIVE_PENALTIES = np.logspace(-6, 2, 25)
 LOSS_TOLERANCE = 1e-10
 
 
-def _losses_and_hits(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
-    """Return squared errors and, of classes, correct predictions, summed for every penalty."""
-    if len(target) > 1:
-        hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
-    else:  # a soft label counts as a hit in part
-        hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
-    return np.stack([np.sum((scores - target) ** 2, axis=1), hits]) @ weights
+def _squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
+    """Return the sum over the rows for every penalty."""
+    return np.sum((scores - target) ** 2, axis=1) @ weights
 
 
 CONSTRAINTS: dict[str, list[Any] | str] = {
     "alpha": [Interval(Real, 0, None, closed="left")],
     "alphas": ["array-like", None],
-    "scoring": [StrOptions({"brier", "accuracy"})],
     "class_weight": [StrOptions({"balanced"}), dict, None],
     "fit_intercept": ["boolean"],
     "rcond": [Interval(Real, 0, 1, closed="left"), None],
@@ -55,6 +50,7 @@ class SupervisedModel(LinearModel):
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = CONSTRAINTS
 
     fit_intercept: bool = True
+    missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         self._fit_training(TrainingRows(given.rows, self._read_labels(given).labels))
@@ -75,9 +71,7 @@ class GivenPenalty(SupervisedModel):
         alpha = float(self.alpha)
         if self.kernel != "linear" and self.gamma == "loo":
             if self.rcond is not None:
-                raise ValueError(
-                    "gamma='loo' takes no rcond. Set gamma to a number, or rcond to None."
-                )
+                raise ValueError("gamma='loo' takes no rcond. Leave out one of them.")
             fit_by_leave_one_out(self, training, landmarks, [alpha])
         else:
             ((space, inside),) = spaces(self, training, landmarks)
@@ -85,15 +79,20 @@ class GivenPenalty(SupervisedModel):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedClassifier(SupervisedModel, IndicatorClassifier):
-    """Base of classifiers of the labeled rows."""
+class ChosenPenalty(SupervisedModel):
+    """Chooses the penalty by leave-one-out."""
 
-    class_weight: Any = None
-    missing_label: Any = "auto"
+    _loss_name: ClassVar[str]
+
+    alphas: Any = field(default=None, kw_only=False)
+
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        self.alphas_, losses = fit_by_leave_one_out(self, training, landmarks, self.alphas)
+        setattr(self, self._loss_name, losses)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
+class LeastSquaresClassifier(KernelModel, GivenPenalty, IndicatorClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
@@ -101,43 +100,29 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
 
-    More than two classes have one such target each, 1 for the rows of the class. Without intercept,
-    scores still have to approximate 0 and 1.
-
-    Unlabeled rows are ignored. This is the supervised counterpart of
-    `ProjectedLeastSquaresClassifier`, and is also known as Fisher's linear discriminant.
+    More than two classes have one such target each, 1 for the rows of the class. Unlabeled rows are
+    ignored. This is also known as Fisher's linear discriminant.
 
     Parameters
     ----------
     alpha : float, default=0.0
-        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
-        the intercept.
+        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
-    class_weight : None, "balanced" or dict, default=None
-        Factors for the weights :math:`s_i` of labeled rows, for each class. "balanced": all
-        classes have the same total weight, and all rows together as much as before, as in
-        scikit-learn. A dict from classes to factors; the factor of other classes is 1.
     missing_label : "auto" or scalar, default="auto"
-        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
-        any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
-        null value, so that -1 may be a class.
+        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, any
+        null value among objects; an error where that is a guess. NaN, None or pd.NA: any null.
     rcond : float or None, default=None
-        How the numerical rank is determined. None: an accurate solve that does not depend on the
-        scales of the columns, with the minimum-norm solution if the rank is deficient. A number:
-        directions whose singular value in the Gram matrix of the centred, unscaled columns is at
-        most `rcond` times the largest are left out. The published experiments of Krijthe and Loog
-        use 1.49e-8, which acts as a strong regulariser if the scales of the columns differ a lot.
+        None: an accurate solve that does not depend on the scales of the columns, with the
+        minimum-norm solution if the rank is deficient. A number: directions whose singular value in
+        the Gram matrix of the centred columns is at most `rcond` times the largest are left out.
     kernel : {"linear", "rbf", "laplacian", "poly", "precomputed"} or callable, default="linear"
-        Scores are linear in X, or functions in the space of a kernel, with the squared norm of the
-        function in place of :math:`\lVert w \rVert^2`: by scikit-learn's name, or a function of two
-        rows. "precomputed": X is the kernel of all pairs of training rows, and of new rows with
-        the training rows in predictions. Kernels measure distances or angles between rows, so
-        scale the columns first.
+        Scores are functions in the space of this kernel, by scikit-learn's name, or a function of
+        two rows. "precomputed": X is the kernel of all pairs of training rows, and of new rows with
+        the training rows in predictions. Scale the columns first.
     gamma : float, "loo" or None, default=None
         Coefficient of the kernels "rbf", "laplacian" and "poly". None: one over the number of
-        columns. "loo": the best of nine values by exact leave-one-out on the labeled rows, chosen
-        together with the penalty.
+        columns. "loo": chosen by exact leave-one-out on the labeled rows, like the penalty.
     degree : float, default=3
         Degree of the kernel "poly".
     coef0 : float, default=1
@@ -147,6 +132,9 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
         number of rows as landmarks. Everything is then exact for the features that result.
     random_state : int, RandomState instance or None, default=None
         Seed for drawing the landmarks, with `n_components`.
+    class_weight : None, "balanced" or dict, default=None
+        Factors for the weights of labeled rows, for each class, as in scikit-learn; unlabeled rows
+        keep their weights. A certificate is about the loss with these weights, and says so.
 
     Attributes
     ----------
@@ -159,8 +147,7 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     dual_coef_ : array
         With a kernel, in place of `coef_`: the weights of ``k(x, landmarks_)``.
     landmarks_ : array of shape (n_landmarks, n_features)
-        With a kernel: the rows with which new rows are compared (for "precomputed", their
-        indices among the training rows).
+        With a kernel: the rows with which new rows are compared ("precomputed": their indices).
     gamma_ : float or None
         With a kernel: the gamma that was used.
     alpha_ : float
@@ -169,10 +156,6 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
         Number of features seen during `fit`.
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X has column names that are all strings.
-
-    See Also
-    --------
-    ProjectedLeastSquaresClassifier : Never worse, and uses unlabeled rows.
 
     Examples
     --------
@@ -184,32 +167,25 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     array([0, 1])
     """
 
+    class_weight: Any = None
+
 
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
+class LeastSquaresClassifierCV(KernelModel, ChosenPenalty, IndicatorClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
-    For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
-    takes no fits: with the error :math:`e_i` of the fit to all of them and its leverage
-    :math:`h_i`, the error without row i is :math:`e_i / (1 - h_i)`, exactly, and one
-    decomposition serves all penalties. Unlabeled rows are ignored; they are never scored.
+    For every penalty α, every labeled row i is scored by the fit to all other labeled rows, in
+    closed form: with the error :math:`e_i` of the fit to all of them and its leverage :math:`h_i`,
+    the error without row i is :math:`e_i / (1 - h_i)`. Unlabeled rows are ignored.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,) or None, default=None
         Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
-        the centred columns of the labeled rows (those that vary), so that the units of the features
-        do not matter.
-    {fit_intercept}
-    class_weight : None, "balanced" or dict, default=None
-        Factors for the weights of labeled rows, as in `LeastSquaresClassifier`. Left-out rows are
-        scored with these weights; "balanced" ones are those of all labeled rows.
-    {missing_label}
-    {kernel, gamma, degree, coef0, n_components, random_state}
-    scoring : {"brier", "accuracy"}, default="brier"
-        What is compared: the mean squared error of the left-out scores, or the accuracy of the
-        left-out predictions (and the squared error where that is equal).
+        the centred columns of the labeled rows (those that vary).
+    {fit_intercept, missing_label}
+    {kernel, gamma, degree, coef0, n_components, random_state, class_weight}
 
     Attributes
     ----------
@@ -217,76 +193,44 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
         The penalty that was chosen; the largest of equally good ones.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
-    loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
-        Mean squared error (summed over the classes) and accuracy of the left-out scores.
-    gammas_ : array of shape (9,)
-        With ``gamma="loo"``: the values that were tried. The attributes above are about the best.
-    loo_gammas_ : array of shape (9,)
-        With ``gamma="loo"``: the loss of each value, with its best penalty.
-    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_}
-    {feature_names_in_}
-
-    See Also
-    --------
-    ProjectedLeastSquaresClassifier : ``alpha="loo"`` chooses the penalty of its supervised
-        solution in this way.
+    loo_brier_ : array of shape (n_alphas,)
+        Mean squared error of the left-out scores, summed over the classes.
+    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse import LeastSquaresClassifierCV
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 60)
-    >>> X = rng.normal(size=(60, 20)) + 0.5 * y[:, None]
-    >>> y[40:] = -1
-    >>> clf = LeastSquaresClassifierCV(alphas=[0.1, 1, 10, 100, 1000]).fit(X, y)
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [10.0]]
+    >>> clf = LeastSquaresClassifierCV(alphas=[0.1, 1, 10]).fit(X, [0, 0, 1, 1, -1])
     >>> clf.alpha_
-    100.0
-    >>> clf.loo_brier_.round(3)
-    array([0.435, 0.385, 0.25 , 0.205, 0.245])
+    1.0
     """
 
-    alphas: Any = field(default=None, kw_only=False)
-    scoring: str = "brier"
+    _loss_name: ClassVar[str] = "loo_brier_"
 
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        self.alphas_, self.loo_brier_, self.loo_accuracy_ = fit_by_leave_one_out(
-            self, training, landmarks, self.alphas, self.scoring
-        )
+    class_weight: Any = None
 
 
 def fit_by_leave_one_out(
-    model: Any,
-    training: TrainingRows,
-    landmarks: Indices | None,
-    alphas: Any,
-    scoring: str = "brier",
-) -> tuple[Vector, Vector, Vector]:
+    model: Any, training: TrainingRows, landmarks: Indices | None, alphas: Any
+) -> tuple[Vector, Vector]:
     """Fit a model to the labeled rows with the penalty (and the gamma) that leave-one-out chooses.
 
-    Returns the penalties that were tried, and for each the mean squared error and the accuracy of
-    left-out rows.
+    Returns the penalties that were tried, and the mean squared error of left-out rows for each.
     """
-    best, tried = None, []
+    best: Any = None
     for space, inside in spaces(model, training, landmarks):
         rows, target, weights = inside.labeled()
         penalties = _penalties(alphas, rows, weights, model.fit_intercept)
         sums = leave_one_out(
-            rows, target, weights, penalties, _losses_and_hits, model.fit_intercept, space.one_unit
+            rows, target, weights, penalties, _squared_errors, model.fit_intercept, space.one_unit
         )
-        error, accuracy = sums / float(rows.n_rows if weights is None else weights.sum())
-        losses = [error] if scoring == "brier" else [1.0 - accuracy, error]
+        losses = sums / float(rows.n_rows if weights is None else weights.sum())
         chosen = _best(penalties, losses)
-        loss = float(losses[0][chosen])
-        tried.append((space.gamma, loss))
-        if best is None or loss < best[0] - LOSS_TOLERANCE * abs(best[0]):
-            best = loss, float(penalties[chosen]), space, inside
-            found = penalties, error, accuracy
-    assert best is not None
-    _, alpha, space, inside = best
+        if best is None or losses[chosen] < best[0] * (1.0 - LOSS_TOLERANCE):
+            best = losses[chosen], float(penalties[chosen]), space, inside, (penalties, losses)
+    _, alpha, space, inside, found = best
     fit_least_squares(model, inside, alpha, space=space)
-    if len(tried) > 1:
-        model.gammas_, model.loo_gammas_ = map(np.array, zip(*tried, strict=True))
     return found
 
 
@@ -305,16 +249,14 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
     return penalties
 
 
-def _best(alphas: Vector, losses: list[Vector]) -> int:
-    """Return where the loss is smallest; if equal, the next loss, and then the largest penalty."""
-    usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
-    if not usable.size:
+def _best(alphas: Vector, losses: Vector) -> int:
+    """Return where the loss is smallest; if equal, the largest penalty."""
+    usable = np.isfinite(losses)
+    if not usable.any():
         raise ValueError(
-            "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
-            "sample, or one that outweighs all others by far. Label more rows, bring the weights "
-            "closer together, or set alpha to a number."
+            "Leave-one-out needs at least two labeled rows of comparable weight, but there is one "
+            "sample, or one that outweighs all others. Label more rows, or set alpha to a number."
         )
-    for loss in losses:
-        least = loss[usable].min()
-        usable = usable[loss[usable] <= least + LOSS_TOLERANCE * abs(least)]
-    return int(usable[alphas[usable].argmax()])
+    least = losses[usable].min()
+    equal = usable & (losses <= least + LOSS_TOLERANCE * abs(least))
+    return int(np.where(equal, alphas, -1.0).argmax())

@@ -6,31 +6,29 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
 from neverworse.estimators._kernels import KernelModel
 from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_targets
 from neverworse.estimators._least_squares import (
+    ChosenPenalty,
     GivenPenalty,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
-    SupervisedModel,
-    fit_by_leave_one_out,
 )
-from neverworse.estimators._linear import LinearClassifier, LinearModel, RegressorMixin
+from neverworse.estimators._linear import LinearClassifier, LinearModel
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, ProjectedModel
-from neverworse.projection import TrainingRows, Weights
+from neverworse.projection import Weights
 
 
-class LinearRegressor(RegressorMixin, LinearModel):
+class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Base of regressions with the prediction coef·x + intercept."""
 
-    _reads_chunks: ClassVar[bool] = True
     _threshold: ClassVar[float] = 0.0
 
     fit_intercept: bool
@@ -51,9 +49,8 @@ class LinearRegressor(RegressorMixin, LinearModel):
             Targets, and a marker (NaN, unless `missing_label` says otherwise) for rows without one.
         {sample_weight}
         target_bounds : array-like of shape (n_samples, 2), optional
-            Smallest and largest possible target of each row. NaN where nothing is known but what
-            was said in the constructor; what is given here takes precedence over that. A row whose
-            bounds are equal counts as labeled with that target.
+            Smallest and largest possible target of each row; NaN where nothing is known but what
+            was said in the constructor. A row whose bounds are equal counts as labeled.
 
         Returns
         -------
@@ -92,34 +89,18 @@ class LinearRegressor(RegressorMixin, LinearModel):
         self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedRegressor(SupervisedModel, LinearRegressor):
-    """Base of regressions on the rows that have a target."""
-
-    missing_label: Any = np.nan
-
-
 @documented_like(LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
+class LeastSquaresRegressor(KernelModel, GivenPenalty, LinearRegressor):
     r"""Least squares regression on the rows that have a target.
 
-    Minimises, over these rows,
-
-    .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
-
-    Rows without a target are ignored. This is the supervised counterpart of
-    `ProjectedLeastSquaresRegressor`. Where all rows have a target, it is scikit-learn's
-    `LinearRegression` or `Ridge`.
+    Rows without a target are ignored. Where all rows have one, this is scikit-learn's `Ridge`.
 
     Parameters
     ----------
-    {alpha}
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised.
+    {alpha, fit_intercept}
     missing_label : scalar, default=np.nan
-        The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
-        for classes, -1 is a target unless it is given here.
+        The value that marks rows without a target in y. NaN, None or pd.NA: any null value.
     {rcond}
     {kernel, gamma, degree, coef0, n_components, random_state}
 
@@ -129,13 +110,7 @@ class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
         The weights w.
     intercept_ : float
         b; zero without intercept.
-    {dual_coef_, landmarks_, gamma_}
-    {alpha_, n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    LeastSquaresRegressorCV : Chooses the penalty.
-    ProjectedLeastSquaresRegressor : Never worse, and uses rows without a target.
+    {dual_coef_, landmarks_, gamma_, alpha_, n_features_in_, feature_names_in_}
 
     Examples
     --------
@@ -147,14 +122,15 @@ class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
     array([7.])
     """
 
+    missing_label: Any = np.nan
+
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
+class LeastSquaresRegressorCV(KernelModel, ChosenPenalty, LinearRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
-    Every row with a target is predicted by the fit to all others, in closed form, as in
-    `LeastSquaresClassifierCV`. Rows without a target are ignored.
+    In closed form, as in `LeastSquaresClassifierCV`. Rows without a target are ignored.
 
     Parameters
     ----------
@@ -166,26 +142,19 @@ class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
     {alpha_, alphas_}
     loo_mse_ : array of shape (n_alphas,)
         Mean squared error of the left-out predictions.
-    {gammas_, loo_gammas_, coef_, intercept_, dual_coef_, landmarks_, gamma_}
-    {n_features_in_, feature_names_in_}
+    {coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse import LeastSquaresRegressorCV
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 20))
-    >>> y = X[:, 0] + rng.normal(size=40)
-    >>> reg = LeastSquaresRegressorCV(alphas=[0.1, 1, 10, 100]).fit(X, y)
-    >>> reg.alpha_
-    10.0
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 3.0, 1.0, 4.0]
+    >>> LeastSquaresRegressorCV(alphas=[0.1, 1, 10]).fit(X, y).alpha_
+    0.1
     """
 
-    alphas: Any = field(default=None, kw_only=False)
+    _loss_name: ClassVar[str] = "loo_mse_"
 
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        tried = fit_by_leave_one_out(self, training, landmarks, self.alphas)
-        self.alphas_, self.loo_mse_, _ = tried
+    missing_label: Any = np.nan
 
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
@@ -193,20 +162,10 @@ class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
 class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
-    For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
-    scale with two ends. The constraint set Θ holds every weight vector that least squares on all
-    rows would give for some targets :math:`q_j \in [l_j, u_j]` of the unlabeled rows,
-
-    .. math:: w(q) = H^{-1} (X'Sy + U'Sq), \qquad H = X'SX + U'SU + \alpha P .
-
-    The projected weights are the point of Θ nearest to the supervised weights. In the distance
-    "all", :math:`\lVert w - w' \rVert_H`, they are never worse: for *all* targets of the unlabeled
-    rows within their bounds, the squared error on all training rows is at most that of the
-    supervised weights. The attribute `certificate_` says by how much, for these rows.
-
-    The narrower the bounds, the smaller Θ, and the more there is to gain. Bounds so wide that some
-    targets within them would reproduce the supervised weights leave nothing to improve for certain:
-    then these weights are returned, and the certificate says so.
+    For targets that are known to lie within bounds, such as shares, ratings or marks. As in
+    `ProjectedLeastSquaresClassifier`, with unknown targets in place of soft labels: in the distance
+    "all", the squared error on all training rows is at most that of the supervised regression,
+    whatever these targets are. The narrower the bounds, the more there is to gain.
 
     Parameters
     ----------
@@ -214,84 +173,35 @@ class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegresso
         Smallest and largest possible target of the unlabeled rows.
 
         - (low, high): two finite numbers. All known targets have to lie between them.
-        - "labeled": the smallest and the largest known target. That is an assumption, and the
-          fewer rows have a target the bolder it is: the guarantee is void if the target of an
-          unlabeled row lies outside of the range of the known ones.
-        - None: nothing. Then every unlabeled row needs bounds of its own, see `target_bounds` in
-          `fit`.
-    distance : {"all", "labeled", "unlabeled", "euclidean"} or array, default="all"
-        How the distance between two regressions is measured, as in
-        `ProjectedLeastSquaresClassifier`. Never worse on all rows with "all", on the unlabeled rows
-        with "unlabeled"; no guarantee with the others.
+        - "labeled": the smallest and the largest known target. The fewer these are, the bolder is
+          this assumption.
+        - None: every unlabeled row needs bounds of its own, see `target_bounds` in `fit`.
+    {distance}
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the rows with a
-        target, as in `LeastSquaresRegressorCV`, or a number, as in `LeastSquaresRegressor`.
+        target, or a number.
     {constraint_alpha, fit_intercept, rcond, missing_label}
     {solver, tol, max_iter, max_time, verbose}
     {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
-        Projected weights.
-    intercept_ : float
-        Their intercept.
+    {coef_, intercept_}
     supervised_ : LeastSquaresRegressor or LeastSquaresRegressorCV
         The supervised baseline, fitted to the labeled rows.
     imputed_targets_ : array of shape (n_unlabeled,)
         Targets of the unlabeled rows, in their order and within their bounds, for which least
-        squares on all rows gives the projected weights. Most of them lie at one of their bounds;
-        they are not predictions. Rows with equal bounds count as labeled, and are not included.
+        squares on all rows gives the projected weights. They are not predictions.
     {certificate_, n_iter_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    LeastSquaresRegressor : The supervised baseline.
-    ProjectedLeastSquaresClassifier : The same for classes.
-
-    Notes
-    -----
-    Predictions are not kept within the range. If the targets are, ``np.clip(reg.predict(X), low,
-    high)`` is at most as far from each of them.
-
-    `score` needs the targets of all rows it is given. For rows of which some have none, there are
-    `labeled_scorer` and the splitters of `neverworse.model_selection`.
-
-    References
-    ----------
-    J. H. Krijthe and M. Loog, "Projected estimators for robust semi-supervised classification",
-    Machine Learning 106 (2017), 993-1008.
 
     Examples
     --------
-    Ratings of 1 to 5 stars, known for 30 of 1000 books with 20 features each:
-
     >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1000, 20))
-    >>> stars = 3 + 0.5 * X.sum(axis=1) + rng.normal(scale=0.8, size=1000)
-    >>> stars = np.clip(np.round(stars), 1, 5)
-    >>> y = np.where(np.arange(1000) < 30, stars, np.nan)
-    >>> reg = ProjectedLeastSquaresRegressor((1, 5), alpha=0.0).fit(X, y)
-    >>> reg.certificate_.holds
-    True
-    >>> round(reg.certificate_.guaranteed_improvement)  # of the sum of squared errors
-    189
-
-    That is certain whatever the other 970 ratings are. Here they are known:
-
-    >>> round(reg.supervised_.score(X, stars), 2), round(reg.score(X, stars), 2)
-    (0.1, 0.36)
-
-    Of the next 300 books, it is known which ones got four stars or more:
-
-    >>> bounds = np.full((1000, 2), np.nan)
-    >>> bounds[30:330] = np.where(stars[30:330, None] >= 4, [4, 5], [1, 3])
-    >>> reg.fit(X, y, target_bounds=bounds).certificate_.holds
-    True
-    >>> round(reg.score(X, stars), 2)
-    0.43
+    >>> X, y = [[0.0], [1.0], [3.0], [-2.0]], [2.0, 4.0, np.nan, np.nan]
+    >>> reg = ProjectedLeastSquaresRegressor((1, 5), alpha=0.0).fit(X, y)  # one to five stars
+    >>> print(f"lower by {reg.certificate_.guaranteed_improvement:.2f} at least")
+    lower by 17.31 at least
     """
 
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)

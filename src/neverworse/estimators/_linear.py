@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer
@@ -36,48 +36,22 @@ from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_lea
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
 if TYPE_CHECKING:
-    # scikit-learn has no type hints: below an unknown base, checkers would accept any name.
-    class BaseEstimator:
-        n_features_in_: int
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **params: Any) -> Self: ...
-        @classmethod
-        def _get_param_names(cls) -> list[str]: ...
-        def __sklearn_tags__(self) -> Any: ...
-
-    class ClassifierMixin:
-        def __getattr__(self, name: str) -> Any: ...
-
-    class RegressorMixin: ...
 
     class CallbackSupportMixin: ...
 else:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.base import RegressorMixin as RegressorMixin
-
     try:
         from sklearn.callback import CallbackSupportMixin
     except ImportError:  # scikit-learn before 1.9 has no callbacks
-
-        class CallbackSupportMixin:
-            """Placeholder for scikit-learn's class."""
+        CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
 
-class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
-    """Base of models with the score coef·x + intercept, or one score for each class.
+class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of models with the score coef·x + intercept, or one score for each class."""
 
-    Subclasses fit through `_fit_rows`. Those with many parameters are data classes: each parameter
-    is written once. Comparison and representation stay scikit-learn's.
-    """
-
-    # Whether `fit` skips some rows. If it reads all, NaN are found in their Gram matrix, without a
-    # pass that looks for them.
+    # Whether `fit` skips some rows. If not, NaN are found in the Gram matrix of all.
     _skips_rows: ClassVar[bool]
-    # Whether `fit` can read rows chunk by chunk.
-    _reads_chunks: ClassVar[bool] = False
-    # Subtracted from the intercept when it is stored.
-    _threshold: ClassVar[float]
+    _reads_chunks: ClassVar[bool] = False  # whether `fit` can read rows chunk by chunk
+    _threshold: ClassVar[float]  # subtracted from the intercept when it is stored
 
     kernel: Any = "linear"
     gamma: Any
@@ -93,10 +67,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             rows = X if isinstance(X, Rows) else as_rows(X)
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
             # Callbacks may pass metadata on to a metric, which knows weights but no bounds.
-            weights, metadata = None, {}
-            if sample_weight is not None:
-                weights = checked_weights(sample_weight, rows.n_rows)
-                metadata = {"sample_weight": sample_weight}
+            metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+            weights = checked_weights(sample_weight, rows.n_rows) if metadata else None
             with (
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
@@ -109,12 +81,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _checked_input(self, X: Any) -> Any:
         precomputed = self.kernel == "precomputed"
-        if self._reads_chunks and is_lazy(X):
-            if precomputed:
-                raise TypeError(
-                    "kernel='precomputed' needs the kernel matrix in memory: pass an array. For "
-                    "rows in files or in a cluster, name a kernel and set n_components."
-                )
+        if self._reads_chunks and is_lazy(X) and not precomputed:
             return lazy_rows(self, X, reset=True)
         refuse_chunks(self, X)
         X = validate_data(
@@ -126,14 +93,10 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         )
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
-                f"kernel='precomputed' needs the kernel of all pairs of training rows, a square "
+                "kernel='precomputed' needs the kernel of all pairs of training rows, a square "
                 f"matrix, but X has the shape {X.shape}."
             )
         return X
-
-    def _read_labels(self, given: FitInput) -> KnownLabels:
-        """Check labels (or targets), weights and bounds; a classifier stores its classes."""
-        raise NotImplementedError  # only least squares models call it, which define it
 
     @abstractmethod
     def _fit_rows(self, given: FitInput) -> None:
@@ -145,10 +108,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         Returns
         -------
         estimator : sklearn estimator
-            Fitted, with the same predictions, and the same `decision_function` and probabilities if
-            it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
-            `LinearRegression`, after a transformer in a pipeline if there is a kernel. It knows
-            nothing of neverworse, so that it can be used where that is not installed.
+            Fitted, with the same predictions, and independent of neverworse: a linear model, after
+            a transformer in a pipeline if there is a kernel.
         """
         check_is_fitted(self, "intercept_")
         model, coef = self._plain_model(), getattr(self, self._coef_name).copy()
@@ -170,10 +131,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
 
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
-        """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several.
-
-        With a kernel, its values at the landmarks take the place of X, block by block.
-        """
+        """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""
         check_is_fitted(self, "intercept_")
         if isinstance(X, Rows):
             rows = lazy_rows(self, X, reset=False)
@@ -181,12 +139,10 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
             types = [np.float64, np.float32]
             rows = as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=types))
         stored, kernel = stored_weights(self), kernel_of(self)
-        read = rows
-        if kernel is not None:
-            rows = with_features(rows, kernel)
-        scores = rows.scores(stored.coef, stored.intercept - self._threshold)
-        if isinstance(read, ChunkedRows) and not np.isfinite(scores).all():
-            explain_not_finite(read)
+        features = rows if kernel is None else with_features(rows, kernel)
+        scores = features.scores(stored.coef, stored.intercept - self._threshold)
+        if isinstance(rows, ChunkedRows) and not np.isfinite(scores).all():
+            explain_not_finite(rows)
         return scores if len(scores) > 1 else scores[0]
 
     def _set_weights(self, weights: Weights) -> None:
@@ -210,7 +166,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         return normalize_token((type(self), vars(self)))
 
 
-class ScoringClassifier(ClassifierMixin):
+class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
     """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
     classes_: AnyArray
@@ -242,7 +198,6 @@ class ScoringClassifier(ClassifierMixin):
         Returns
         -------
         classes : array of shape (n_samples,)
-            Where scores are equal, the first class of them.
         """
         scores = self._scores(X)
         codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
@@ -308,9 +263,8 @@ class IndicatorClassifier(LinearClassifier):
         ----------
         {X, y, sample_weight}
         label_bounds : array-like of shape (n_samples, 2) or (n_samples, n_classes, 2), optional
-            Weak labels: lower and upper bound of the label of each unlabeled row, as the share of
-            the second of two classes, or as the share of every class. NaN where nothing is known.
-            A row whose bounds are equal counts as labeled with that soft label.
+            Weak labels: bounds of the share of the second of two classes, or of every class. NaN
+            where nothing is known. A row with equal bounds counts as labeled with that soft label.
 
         Returns
         -------
@@ -322,11 +276,9 @@ class IndicatorClassifier(LinearClassifier):
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities nearest to the scores.
 
-        A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
-        outside [0, 1]. It is clipped, or for several classes projected onto the simplex. This
-        never moves it away from *any* label, so that its Brier score is at most the quadratic loss
-        of the scores. For calibrated probabilities, see
-        `neverworse.model_selection.WithUnlabeledRows`.
+        Scores are clipped to [0, 1], or for several classes projected onto the simplex. This never
+        moves them away from *any* label, so that the Brier score is at most their quadratic loss.
+        For calibrated probabilities, see `neverworse.model_selection.WithUnlabeledRows`.
 
         Parameters
         ----------
@@ -344,27 +296,18 @@ class IndicatorClassifier(LinearClassifier):
 
 
 def class_scores(model: Any, X: Any) -> Matrix:
-    """Return scores on targets coded 0 and 1, one column for each class.
-
-    The model is a fitted `IndicatorClassifier`, or passes on the decision function of one, as
-    pipelines and searches do. The scores of two classes add up to 1.
-    """
+    """Return scores on targets coded 0 and 1, one column for each class, if a model has them."""
     decision = np.asarray(model.decision_function(X), dtype=np.float64)
     scores: Matrix = decision + IndicatorClassifier._threshold
     return scores if scores.ndim > 1 else np.column_stack([1.0 - scores, scores])
 
 
 def has_class_scores(model: Any) -> bool:
-    """Whether the decision function is a score on targets coded 0 and 1, less one half."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "named_steps"):  # a pipeline
-            model = model.steps[-1][1]
-        elif not isinstance(model, IndicatorClassifier) and hasattr(model, "estimator_"):
-            model = model.estimator_
-        else:
-            return isinstance(model, IndicatorClassifier)
+    """Whether the decision function (of the estimator inside) is a 0/1 score, less one half."""
+    if hasattr(model, "named_steps"):  # a pipeline
+        return has_class_scores(model.steps[-1][1])
+    inner = getattr(model, "best_estimator_", getattr(model, "estimator_", None))
+    return isinstance(model, IndicatorClassifier) or (inner is not None and has_class_scores(inner))
 
 
 def stored_weights(model: LinearModel) -> Weights:
@@ -380,10 +323,7 @@ def fit_least_squares(
     rcond: float | None = None,
     space: LinearSpace | None = None,
 ) -> Weights:
-    """Give a model the least squares weights of the labeled rows, and their penalty.
-
-    The rows are in the features of `space`, and so are the weights that are returned.
-    """
+    """Give a model the least squares weights of labeled rows in the features of `space`."""
     space = LinearSpace() if space is None else space
     rows, target, weights = training.labeled()
     solution = solve_least_squares(

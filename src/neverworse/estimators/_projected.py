@@ -81,14 +81,13 @@ class ProjectedModel(LinearModel):
     certificate_: Certificate = field(init=False)
 
     def _fit_rows(self, given: FitInput) -> None:
-        """Fit the baseline, project it, and set the attributes."""
         known = self._read_labels(given)
         labels = known.labels
         distance = self._checked_distance()
         training = TrainingRows(given.rows, labels)
         landmarks = landmarks_of_all(self, labels)
-        # The distance "unlabeled" takes a Gram matrix of other rows.
-        one_pass = not (isinstance(distance, str) and distance == "unlabeled")
+        kind = distance if isinstance(distance, str) else "array"
+        one_pass = kind != "unlabeled"  # which takes a Gram matrix of other rows
         if one_pass and landmarks is None:
             training = training.read_once()
         supervised = self._baseline()
@@ -106,8 +105,7 @@ class ProjectedModel(LinearModel):
         same = self.constraint_alpha == "same"
         alpha = supervised.alpha_ if same else float(self.constraint_alpha)
         start, rows = None, space.of_landmarks
-        is_all = isinstance(distance, str) and distance == "all"
-        if rows is not None and is_all and self.solver == "exact":
+        if rows is not None and kind == "all" and self.solver == "exact":
             start = start_of_projection(rows, labels, baseline, alpha, self.fit_intercept)
         result = project(
             training,
@@ -125,11 +123,9 @@ class ProjectedModel(LinearModel):
             observer=given.observer,
             start=start,
         )
-        certificate = replace(result.certificate, kernel=space.words())
-        if known.factors is not None:
-            names = map(str, known.classes.tolist())
-            weights = tuple(zip(names, known.factors.tolist(), strict=True))
-            certificate = replace(certificate, class_weight=weights)
+        certificate = replace(
+            result.certificate, kernel=space.words(), class_weight=known.class_weight
+        )
         if not (certificate.converged or certificate.stopped_early):
             warnings.warn(
                 "The solver stopped making progress at a relative duality gap of "
@@ -150,7 +146,6 @@ class ProjectedModel(LinearModel):
         """Store the imputed labels of the unlabeled rows."""
 
     def _baseline(self) -> Any:
-        """Return the unfitted baseline."""
         is_chosen = isinstance(self.alpha, str)  # "loo"; numbers of NumPy are compared otherwise
         if is_chosen and self.rcond is not None:
             raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
@@ -158,15 +153,13 @@ class ProjectedModel(LinearModel):
         return kind(**{name: own[name] for name in kind._get_param_names() if name in own})
 
     def _checked_distance(self) -> Any:
-        """Return the distance, as an array if it is one."""
         if isinstance(self.distance, str):
             return self.distance
         D: Matrix = check_array(self.distance, dtype=np.float64, input_name="distance")
         if D.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"distance is an array with {D.shape[1]} columns, but X has {self.n_features_in_} "
-                "features. Its rows are points at which two models are compared, so it needs the "
-                "columns of X."
+                "features. Pass points at which two models are compared, with the columns of X."
             )
         if not D.any() and not self.fit_intercept:
             raise ValueError("distance is an array of zeros: it cannot tell models apart.")
@@ -188,20 +181,14 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     unlabeled rows, the quadratic loss on all training rows is at most that of the supervised
     weights. The attribute `certificate_` says by how much, for these rows.
 
-    Knowing more about the labels makes Θ smaller and the classifier less conservative. The
-    guarantee then holds for every labeling that agrees with this knowledge:
-
-    - *several classes*: one-hot targets, and soft labels that are shares of the classes. The loss
-      is summed over the classes;
-    - *weak labels*: bounds of the label of a row, see `label_bounds` in `fit`;
-    - *class prior*: bounds of the share of a class among the unlabeled rows. With
-      ``class_prior="confidence"`` they hold with probability `prior_level` if labels are missing
-      completely at random, and so does the guarantee.
+    Knowing more about the labels (`label_bounds` in `fit`, `class_prior`) makes Θ smaller and the
+    classifier less conservative. The guarantee then holds for every labeling that agrees with this
+    knowledge. With more than two classes, the loss is summed over the classes.
 
     Parameters
     ----------
     distance : {"all", "labeled", "unlabeled", "euclidean"} or array, default="all"
-        How the distance between two classifiers is measured: by their scores on
+        On which rows the scores of two models are compared to measure their distance.
 
         - "all": all training rows (and the penalty `constraint_alpha`). Never worse in quadratic
           loss on all rows.
@@ -209,79 +196,56 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
           conservative, without the guarantee.
         - "unlabeled": the unlabeled rows, with a constraint set made of these rows alone. Never
           worse in quadratic loss on the unlabeled rows: the transductive variant.
-        - an array D of shape (k, n_features): the rows of D.
-
-        or, for "euclidean", by the Euclidean norm of the difference of their weights, intercept
-        included.
+        - an array of shape (k, n_features): its rows.
+        - "euclidean": none; by the norm of the difference of their weights and intercepts.
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
-        rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
-        paper uses 0.0. The guarantee is only as good as the baseline.
+        rows, or a number. The paper uses 0.0. The guarantee is only as good as the baseline.
     constraint_alpha : float or "same", default="same"
-        Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
-        "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
-        dropping the penalty counts as improvement; the certificate says how much of it that is.
+        Ridge penalty inside the constraint set, and in the loss that the guarantee is about: "same"
+        as that of the baseline, or a number. The certificate says what is owed to the difference.
     {fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
-        "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels (or on the unknown targets of a regression), as a slow reference.
+        "lbfgs" runs L-BFGS-B on the soft labels (or unknown targets), as a slow reference.
     tol : float, default=1e-9
         Duality gap to reach, relative to the squared distance.
     max_iter : int or None, default=None
-        Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
-        stopped early is still certified.
+        Maximum number of steps. A fit that is stopped early is still certified.
     max_time : float or None, default=None
         Maximum time of the solver in seconds.
     verbose : int, default=0
-        If positive, write a line to stderr for every stage of the fit, with the number of rows and,
-        where known, passes, duality gap and an estimate of the time left. Callbacks of scikit-learn
+        If positive, write a line to stderr for every stage of the fit. Callbacks of scikit-learn
         (1.9 or newer) see the same stages.
     {kernel, gamma, degree, coef0, n_components, random_state}
     class_prior : None, number, interval, array, dict or "confidence", default=None
         What is known about the share of classes among the unlabeled rows (weighted, if there are
         weights).
 
-        - a number: the share of the second of two classes; a tuple (low, high): an interval for
-          it.
-        - a list or array of shape (n_classes,) or (n_classes, 2): the share of every class, or
-          intervals. A list [low, high] of numbers that add up to 1 may be either, and is refused.
-        - a dict from classes to shares or intervals; other classes are not restricted.
-        - "confidence": the exact confidence interval for the number of rows of every class among
-          the unlabeled ones, from the labeled rows as a random subset of all rows: the
-          hypergeometric test inverted, with Bonferroni's correction for more than two classes.
+        - a dict from classes to shares or intervals (low, high); others are not restricted.
+        - a list or array with a share or an interval for every class.
+        - for two classes, a number: the share of the second one; a tuple (low, high): an interval
+          for it. (A list of two ascending numbers may be either, and is refused.)
+        - "confidence": exact confidence intervals, from the labeled rows as a random subset of all
+          rows (the hypergeometric test inverted, with Bonferroni's correction).
     prior_level : float, default=0.95
         Probability with which "confidence" intervals hold.
-    class_weight : None, "balanced" or dict, default=None
-        Factors for the weights of labeled rows, for each class, in the baseline and in the
-        constraint set, as in `LeastSquaresClassifier`; unlabeled rows keep their weights. The
-        guarantee is then about the loss with these weights, and the certificate says so.
+    {class_weight}
 
     Attributes
     ----------
-    {classes_}
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Projected weights.
-    intercept_ : array of shape (1,) or (n_classes,)
-        Their intercept less 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
-    {dual_coef_, landmarks_, gamma_}
+    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_}
     supervised_ : LeastSquaresClassifier or LeastSquaresClassifierCV
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Imputed labels of the unlabeled rows, in their order, as the share of the second of two
-        classes, or of every class. Kept in a compact form, because almost all are 0 or 1.
+        classes, or of every class.
     sparse_soft_labels_ : sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)
         The same as a sparse array.
     certificate_ : Certificate
         What is proved about the projected weights, compared with the supervised ones.
     n_iter_ : int
-        Number of Newton steps (or, with very many columns, of gradient steps of the labels, or of
-        function evaluations of L-BFGS-B).
+        Number of steps of the solver.
     {n_features_in_, feature_names_in_}
-
-    See Also
-    --------
-    LeastSquaresClassifier : The supervised baseline.
-    ICLSClassifier : The same with ``distance="labeled"``.
 
     References
     ----------
@@ -290,17 +254,11 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 500)
-    >>> X = rng.normal(size=(500, 5)) + y[:, None]
-    >>> y[20:] = -1
-    >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
-    >>> clf.certificate_.holds
-    True
-    >>> round(clf.certificate_.guaranteed_improvement, 2)
-    0.12
+    >>> X, y = [[0.0], [1.0], [3.0], [-2.0]], [0, 1, -1, -1]
+    >>> clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
+    >>> print(f"lower by {clf.certificate_.guaranteed_improvement:.2f} at least")
+    lower by 7.69 at least
     """
 
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresClassifier, LeastSquaresClassifierCV)
@@ -345,8 +303,7 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
 
     `ProjectedLeastSquaresClassifier` with ``distance="labeled"``: of all classifiers that least
     squares could give for some labeling of the unlabeled rows, the one with the smallest loss on
-    the labeled rows. Less conservative than the projection in the distance "all", and without its
-    guarantee; the certificate says what is true for the rows at hand.
+    the labeled rows. The certificate says what is true for the rows at hand.
 
     Parameters
     ----------

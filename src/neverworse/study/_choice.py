@@ -232,7 +232,7 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
             reason = _methods.reason_of(error)
             raise TableError(f"{name} failed: {reason} Choose another --model.") from None
     small = copy(model)
-    vars(small).pop("_soft_labels_", None)  # of all rows, which would be in the model file
+    small.__dict__.pop("_soft_labels_", None)  # of all rows, which would be in the model file
     return small
 
 
