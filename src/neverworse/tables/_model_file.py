@@ -29,7 +29,6 @@ from neverworse._words import cropped, install, quoted
 from neverworse.tables._errors import AGAIN, ModelFileError
 from neverworse.tables._trusted import (
     NOT_LISTED,
-    check_encoders,
     checked_tree,
     is_trusted,
     nodes_with_file,
@@ -251,9 +250,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
         unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
             raise ModelFileError(f"it contains {quoted(unknown)}, {NOT_LISTED}")
-        model = skops.loads(archive, trusted=asked)
-    check_encoders(model)
-    return model
+        return skops.loads(archive, trusted=asked)
 
 
 def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
