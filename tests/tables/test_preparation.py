@@ -381,8 +381,9 @@ def test_mixed_values():
     with pytest.raises(TableError) as caught:
         one_column([*map(str, TWELVE), "?", "unknown", "?"])
     assert str(caught.value) == (
-        "Column 'a' has numbers, but also '?', 'unknown' in 3 of its rows, first in row 13. If "
-        "that marks missing values: --missing '?'; if the column is a category: --categorical 'a'."
+        "Column 'a' has numbers such as '0', but also '?', 'unknown' in 3 of its rows, first in "
+        "row 13. If that marks missing values: --missing '?'; if the column is a category: "
+        "--categorical 'a'; otherwise, write all of them in one notation and unit."
     )
 
 
