@@ -334,11 +334,7 @@ def test_dates_in_another_order_are_read():
             "2 rows have -999, far from all other values. If it marks missing",
         ),
         ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all other values."),
-        ([1.0, None, None, None, 2.0], "60 % of the rows have no value. Find out why"),
-        (
-            ["a", "b", "A", "b"],
-            "'a' and 'A' count as two levels. If they are one, spell them alike.",
-        ),
+        ([1.0, None, None, None, 2.0], "60.0 % of the rows have no value. Find out why"),
         ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones get"),
         ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows, so they are not used."),
         (
@@ -412,9 +408,9 @@ def test_categories_and_columns_to_leave_out():
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_infinite_numbers(value):
-    with pytest.raises(TableError, match="Column 'a' has an infinite number in row 5"):
+    with pytest.raises(TableError, match=r"is infinite, or too large to be squared, in row 5"):
         one_column([*np.arange(4.0), value, 3.0, 7.0])
-    with pytest.raises(TableError, match="Column 'a' has an infinite number in row 1"):
+    with pytest.raises(TableError, match=r"is infinite, or too large to be squared, in row 1"):
         one_column([value] * 6)
 
 

@@ -17,7 +17,6 @@ from neverworse.tables._errors import (
     ModelFileError,
     PlanError,
     TableError,
-    UnreadableColumnsError,
     believing,
     in_options,
 )
@@ -58,7 +57,7 @@ FITTED_PARTS: tuple[type, ...] = ()
 __all__ = ["FITTED_PARTS"]
 __all__ += ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
 __all__ += ["fitted_features", "outputs"]
-__all__ += ["ModelFileError", "TableError", "UnreadableColumnsError", "believing", "in_options"]
+__all__ += ["ModelFileError", "TableError", "believing", "in_options"]
 __all__ += ["LoadedModel", "load_any_model", "load_model", "save_model"]
 __all__ += ["Noticed", "audit_table", "id_texts", "predict_batches", "reading_of", "with_names"]
 __all__ += ["TablePreparation", "write_csv", "write_json_lines", "write_parquet"]

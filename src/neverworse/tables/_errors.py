@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -63,36 +63,17 @@ class TableError(ValueError):
         return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
 
 
-class UnreadableColumnsError(TableError):
-    """Several columns that cannot be read; `errors` has one error for each.
-
-    Examples
-    --------
-    >>> from neverworse.tables import TableError, UnreadableColumnsError
-    >>> errors = [TableError("Bad dates.", column="born"), TableError("Bad sums.", column="sum")]
-    >>> [error.column for error in UnreadableColumnsError(errors).errors]
-    ['born', 'sum']
-    """
-
-    def __init__(self, errors: Sequence[TableError]) -> None:
-        reasons = "".join(f"\n- {error}" for error in errors)
-        super().__init__(f"{len(errors)} columns cannot be read:{reasons}")
-        self.errors = tuple(errors)
-
-
 class PlanError(ValueError):
-    """A plan that cannot be used; the message says what to change, `column` in which entry.
+    """A plan that cannot be used; the message says what to change.
 
     Examples
     --------
-    >>> from neverworse.tables import PlanError
-    >>> PlanError("The plan has no column 'age'.", column="age").column
-    'age'
+    >>> from neverworse.tables import TableClassifier
+    >>> TableClassifier(columns={"age": {"kind": "numeric"}}).fit({"age": [1, 2]}, ["a", None])
+    Traceback (most recent call last):
+        ...
+    neverworse.tables._errors.PlanError: ...
     """
-
-    def __init__(self, message: str, *, column: str | None = None) -> None:
-        super().__init__(message)
-        self.column = column
 
 
 class ModelFileError(ValueError):

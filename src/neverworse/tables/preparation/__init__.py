@@ -27,9 +27,10 @@ from neverworse.tables.preparation.plan import (
     MAX_LEVELS,
     ColumnPlan,
     check_readable,
-    infinite,
+    level_counts,
     level_of,
     plan_columns,
+    too_large,
 )
 from neverworse.tables.preparation.recognise import DateOrder, check_plan, from_entry
 from neverworse.tables.preparation.values import (
@@ -190,15 +191,13 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         """Count values of categories that it was not fitted to, by column."""
         table, found = as_table(X), {}
         for name in self.category_names_:
-            known = set(self.levels_[name])
-            values, codes = coded(table.column(name))
-            counts = np.bincount(codes, minlength=len(values))
-            new: Counter[str] = Counter()
-            for level, n_rows in zip(map(level_of, values), counts.tolist(), strict=True):
-                if n_rows and level not in known:
-                    new["(missing)" if level is None else level] += n_rows
-            if new:
-                found[name] = new
+            counted = level_counts(table.column(name))
+            for level in self.levels_[name]:
+                counted.pop(level, None)
+            if counted:
+                found[name] = Counter(
+                    {"(missing)" if level is None else level: n for level, n in counted.items()}
+                )
         return found
 
     def units(self) -> Vector:
@@ -216,12 +215,6 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
         mean = np.array([value for plan in plans for value in plan.means])
         var = np.array([value for plan in plans for value in plan.variances])
-        finite = np.isfinite(var) & np.isfinite(mean)
-        if not finite.all():
-            name = self._number_columns[int(np.argmin(finite))]
-            problem = f"Column {name!r} has numbers that are too large to be squared."
-            fix = f"Rescale them, or leave the column out: --drop {name!r}."
-            raise TableError(problem, fix, column=name)
         # What differs by no more than rounding errors is not blown up.
         varies = var > (n_rows * EPS * mean) ** 2
         self.scaler_ = Bunch(mean_=mean, scale_=np.sqrt(np.where(varies, var, 1.0)))
@@ -240,14 +233,11 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         first = n_numbers + len(indicated)
         indicator = dict(zip(indicated, range(n_numbers, first), strict=True))
         raw = self._raw_numbers(batch, readings, start)
-        # Arrays that come and go would cost more than what is done with them.
-        scaled, finite = np.empty(batch.num_rows), np.empty(batch.num_rows, bool)
         for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
-            np.subtract(values, mean, out=scaled)
-            np.divide(scaled, scale, out=scaled)
-            if not np.isfinite(scaled, out=finite).all():
-                if np.isinf(values).any():
-                    raise infinite(name, start + int(np.argmax(np.isinf(values))))
+            scaled = (values - mean) / scale
+            if not np.isfinite(scaled).all():
+                if np.isinf(scaled).any():
+                    raise too_large(name, start + int(np.argmax(np.isinf(scaled))))
                 holes = np.isnan(scaled)
                 scaled[holes] = 0.0  # the mean
                 if k in indicator:

@@ -243,7 +243,7 @@ def from_entry(name: str, entry: Any) -> Reading:
         return Reading(**{"kind": None, **{key: entry[key] for key in READ if key in entry}})
     except ValueError as error:
         problem = f"The plan for column {name!r} cannot be used: {error}."
-        raise PlanError(problem, column=name) from None
+        raise PlanError(problem) from None
 
 
 def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Reading]:
@@ -251,7 +251,7 @@ def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Re
     for name in columns:
         if name not in names:
             problem = f"The plan has a column {name!r}, but the table does not."
-            raise PlanError(f"{problem} {nearest(name, names)}", column=name)
+            raise PlanError(f"{problem} {nearest(name, names)}")
     return {name: from_entry(name, entry) for name, entry in columns.items()}
 
 
