@@ -45,7 +45,6 @@ from neverworse.tables.reading import (
     read_table,
     stacked,
     store,
-    stream_batches,
     table_files,
 )
 from neverworse.tables.reading.files import TableFile, printable
@@ -65,4 +64,4 @@ __all__ += ["ColumnPlan", "check_readable", "describe"]
 __all__ += ["KINDS", "DateOrder", "PlanError", "found_options", "read_plan", "text_columns"]
 __all__ += ["Target", "coded", "count_labels", "find_column", "read_target", "row_weights"]
 __all__ += ["ReadOptions", "StoredTable", "TableFile", "is_large", "printable", "store"]
-__all__ += ["read_table", "stacked", "stream_batches", "table_files"]
+__all__ += ["read_table", "stacked", "table_files"]

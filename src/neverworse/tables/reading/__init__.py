@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import ipc, parquet
+import pyarrow.compute as pc
+from pyarrow import parquet
 
 from neverworse._words import quoted
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.files import STDIN, TableFile, printable
+from neverworse.tables.reading.files import STDIN, TableFile
 from neverworse.tables.reading.formats import (
     DelimitedText,
     ReadOptions,
@@ -29,15 +30,11 @@ from neverworse.tables.reading.formats import (
     read_arrow,
     read_json,
     read_workbook,
+    spells_number,
     valid,
-    with_nulls,
 )
 
 BATCH_ROWS = 1 << 14
-SUFFIXES = (
-    *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
-    *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
-)
 MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
 # A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
 BYTES_PER_CELL = 24
@@ -49,33 +46,10 @@ Check = Callable[[str, Sequence[str]], None]
 
 
 def table_files(paths: Sequence[str]) -> list[TableFile]:
-    """Return the files of which a table consists; of a folder, all tables in it."""
-    if list(paths).count(STDIN) > 1:
-        raise TableError("Standard input can be read only once: give one '-'.", code="file")
-    files: list[TableFile] = []
-    for path in paths:
-        is_folder = path != STDIN and Path(path).is_dir()
-        files += map(TableFile, _tables_in(Path(path)) if is_folder else [path])
-    places = Counter(Path(file.path).resolve() for file in files)
-    twice = [printable(place.name) for place, times in places.items() if times > 1]
-    if twice:
-        problem = f"The same file is given twice: {quoted(twice)}."
-        raise TableError(problem, "Give it once.", code="file")
-    return files
-
-
-def _tables_in(folder: Path) -> list[str]:
-    """Return the tables in a folder and those below it, but none that are hidden."""
-    inside = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES
-        and path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
-    if not inside:
-        raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
-    return list(map(str, inside))
+    """Return the files of which a table consists."""
+    if len({path if path == STDIN else Path(path).resolve() for path in paths}) < len(paths):
+        raise TableError("The same file is given twice.", "Give it once.", code="file")
+    return [TableFile(path) for path in paths]
 
 
 def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
@@ -145,10 +119,6 @@ def _stream(
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
         columns = list(wanted(opened.schema_arrow.names))
         yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
-    elif file.format == "arrow stream":
-        with ipc.open_stream(file.native()) as reader:
-            columns = list(wanted(reader.schema.names))
-            yield from (valid(batch.select(columns)) for batch in reader)
     else:
         table = _read_file(file, options)
         yield from table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
@@ -163,6 +133,35 @@ def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
         else:
             table = read_json(file) if file.format == "json lines" else read_arrow(file)
         return with_nulls(table, options.words)
+
+
+def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
+    """Make words that mean a missing value null, with any spaces, and numbers in any spelling."""
+    numbers = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
+
+    def with_nulls_in(values: Any) -> Any:
+        kind = values.type
+        if is_text(kind) and isinstance(values, pa.DictionaryArray):
+            texts, codes = with_nulls_in(values.dictionary), values.indices
+            if not texts.null_count:
+                return values
+            codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
+            return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
+        if is_text(kind):
+            found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
+        elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
+        else:
+            return values
+        return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
+
+    return pa.table(
+        [
+            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
+            for column in table.columns
+        ],
+        schema=table.schema,
+    )
 
 
 def check_unique(name: str, columns: Sequence[str]) -> None:

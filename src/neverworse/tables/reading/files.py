@@ -18,10 +18,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from neverworse._files import scratch_folder
-from neverworse._words import nearest
 from neverworse.tables._errors import TableError
 
-Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "excel"]
+Format = Literal["csv", "parquet", "arrow", "json lines", "excel"]
 Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
 
 STDIN = "-"
@@ -30,8 +29,6 @@ HEAD_BYTES = 1 << 20
 BINARY_SUFFIXES = (".parquet", ".feather", ".arrow", ".xlsx")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 ZIP = b"PK\x03\x04"
-# The first member of an archive that is a document of LibreOffice, not compressed.
-ODS = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
 COMPRESSED: dict[bytes, Compression] = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
@@ -43,7 +40,6 @@ BINARY: dict[bytes, Format] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"FEA1": "arrow",
-    b"\xff\xff\xff\xff": "arrow stream",
     b"\xd0\xcf\x11\xe0": "excel",
     ZIP: "excel",
 }
@@ -72,7 +68,11 @@ class TableFile:
 
     def __init__(self, path: str) -> None:
         if path != STDIN and not Path(path).exists():
-            raise _not_found(Path(path))
+            fix = "Check the name and the folder."
+            raise TableError(f"There is no file {printable(path)}.", fix, code="file")
+        if Path(path).is_dir():
+            problem = f"{printable(path)} is a folder."
+            raise TableError(problem, "Name the tables in it.", code="file")
         self.name = "standard input" if path == STDIN else printable(path)
         self.once = path == STDIN or not Path(path).is_file()  # a pipe, which is copied to a file
         self._handles = contextlib.ExitStack()
@@ -93,8 +93,7 @@ class TableFile:
         head = self._first_bytes
         # A workbook is a ZIP archive as well.
         if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
-            is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
-            return None if is_workbook else "zip"
+            return None if b"[Content_Types].xml" in head else "zip"
         return signature(head, COMPRESSED)
 
     @cached_property
@@ -127,9 +126,8 @@ class TableFile:
 
     def stream(self) -> Any:
         """Return the uncompressed bytes as an open file."""
-        return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
-
-    def _uncompressed(self, file: Any) -> Any:
+        file = Path(self.path).open("rb")  # noqa: SIM115 (closed with the others)
+        self._handles.enter_context(file)
         if self.compression is None:
             return file
         if self.compression == "xz":
@@ -142,15 +140,6 @@ class TableFile:
         """Return a path or bytes in memory, for formats that are not read from front to back."""
         source = self.native()
         return source if isinstance(source, str) else pa.BufferReader(source.read())
-
-    def pieces(self, n: int, size: int) -> Iterator[bytes]:
-        """Yield pieces from all over the file, if it is large and not compressed."""
-        length = Path(self.path).stat().st_size
-        if self.compression is None and length > HEAD_BYTES:
-            with Path(self.path).open("rb") as file:
-                for k in range(n):
-                    file.seek((length - size) * (k + 1) // n)
-                    yield file.read(size)
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
@@ -203,9 +192,8 @@ class TableFile:
         weakref.finalize(self, kept.close)
         copy = kept.enter_context(scratch_folder("neverworse-")) / "table"
         with contextlib.ExitStack() as opened:
-            stdin = path == STDIN
-            source = sys.stdin.buffer if stdin else opened.enter_context(Path(path).open("rb"))
-            shutil.copyfileobj(source, opened.enter_context(copy.open("wb")))
+            file = opened.enter_context(Path(path).open("rb")) if path != STDIN else None
+            shutil.copyfileobj(file or sys.stdin.buffer, opened.enter_context(copy.open("wb")))
         return str(copy)
 
     def _only_member(self, archive: zipfile.ZipFile) -> Any:
@@ -229,14 +217,3 @@ def printable(path: str | os.PathLike[str]) -> str:
 def signature(head: bytes, signatures: dict[bytes, Any]) -> Any:
     """Return the value of the signature that the first bytes have, if any."""
     return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
-
-
-def _not_found(path: Path) -> TableError:
-    problem, hint = f"There is no folder {printable(path.parent)}.", "Check the path."
-    if path.parent.is_dir():
-        others = [printable(other.name) for other in path.parent.iterdir() if other.is_file()]
-        similar = nearest(printable(path.name), others)
-        problem = f"There is no file {printable(path)}."
-        is_close = similar.startswith("Did you mean")
-        hint = similar if is_close else "Check the name and the folder."
-    return TableError(problem, hint, code="file")
