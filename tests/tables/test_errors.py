@@ -51,12 +51,6 @@ def test_errors_name_code_column_row_and_fix(tmp_path):
     assert error.fix == "Check the name and the folder."
 
 
-def test_errors_of_rows_behind_others_name_the_row_of_the_table():
-    error = TableError("Column 'x' has 'a'", "Correct it.", column="x", row=4).moved(100)
-    assert str(error) == "Column 'x' has 'a' in row 105. Correct it."
-    assert (error.row, error.column, error.fix) == (104, "x", "Correct it.")
-
-
 def test_several_unreadable_columns_are_one_error_with_all_reasons():
     table = {"a": ["1,5", "2.5"] * 10, "b": ["01/02/2026", "03/04/2026"] * 10, "c": range(20)}
     error = caught(TablePreparation().fit, pa.table({k: pa.array(v) for k, v in table.items()}))

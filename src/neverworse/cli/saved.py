@@ -33,7 +33,7 @@ def predict(arguments: argparse.Namespace) -> None:
                 f"--out would replace the table {arguments.out}. Name another file."
             )
     loaded = tables.load_model(arguments.model, compiled=arguments.trust_compiled)
-    _print_notes(arguments, loaded.notes)
+    _print_notes(arguments, [loaded.note])
     noticed = tables.Noticed(expected=tuple(loaded.facts.get("no_features", ())))
     batches = tables.predict_batches(
         loaded.model,
@@ -77,7 +77,7 @@ def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
 def _print_notes(arguments: argparse.Namespace, notes: Iterable[str]) -> None:
     """Print notes to standard error, each once."""
     if not arguments.quiet:
-        for note in dict.fromkeys(notes):
+        for note in dict.fromkeys(filter(None, notes)):
             print(f"neverworse {arguments.command}: note: {common.plain(note)}", file=sys.stderr)
 
 
@@ -106,7 +106,7 @@ def audit(arguments: argparse.Namespace) -> int:
         response=_response(models) if arguments.response == "auto" else arguments.response,
         class_prior=prior or None,
     )
-    _print_notes(arguments, [note for each in loaded for note in each.notes])
+    _print_notes(arguments, [each.note for each in loaded])
     common.print_results(arguments, found.to_dict(), [common.wrapped(found.summary())])
     return 0 if found.holds else common.NOT_GUARANTEED
 

@@ -31,10 +31,8 @@ class TableError(ValueError):
     code : {"file", "column", "value", "label", "memory", "option"}
         What it is about: a file as a whole, which columns there are, the values of a column, the
         target, a table that is larger than memory, or a setting that the model does not accept.
-    column : str, optional
-        The column that is meant.
-    row : int, optional
-        The row that is meant, counted from 0.
+    column, row : str and int, optional
+        The column that is meant, and its row, counted from 0.
 
     Examples
     --------
@@ -56,11 +54,6 @@ class TableError(ValueError):
         where = "" if row is None else f" in row {row + 1:,}."
         super().__init__(f"{problem}{where} {fix}".rstrip())
         self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
-
-    def moved(self, n_rows: int) -> TableError:
-        """Return the same error about a row `n_rows` further down."""
-        row = None if self.row is None else self.row + n_rows
-        return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
 
 
 class PlanError(ValueError):
@@ -91,10 +84,7 @@ class ModelFileError(ValueError):
 
 @contextmanager
 def believing(what: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn exceptions, but those of the types `others`, into a `ModelFileError`.
-
-    For code that uses a model from a file, whose parts may be inconsistent.
-    """
+    """Turn exceptions, but `others`, into a `ModelFileError`: parts of a file may not fit."""
     kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
     try:
         yield

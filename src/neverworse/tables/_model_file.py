@@ -1,10 +1,9 @@
 """Save a fitted model in a file, and open such a file without ever running what it contains.
 
 A model file is one of skops (a zip archive with a description of all objects in ``schema.json``
-and their arrays beside it), which ``skops.io.load`` reads as well, with one member more:
-``neverworse.json`` has facts about the model and the SHA-256 of everything else. It finds what was
-changed by accident or by hand. It is no signature: who can write a file can write this, too. What
-keeps a file from doing harm is in `neverworse.tables._trusted`.
+and their arrays beside it) with one member more: ``neverworse.json`` has facts about the model and
+the SHA-256 of everything else, which finds changes, but is no signature. What keeps a file from
+doing harm is in `neverworse.tables._trusted`.
 """
 
 from __future__ import annotations
@@ -59,38 +58,31 @@ class LoadedModel:
         What was saved with it; empty if it was not saved by neverworse.
     sha256 : str
         Of the file.
-    notes : tuple of str
-        Sentences about versions that differ from those with which the model was saved.
+    note : str
+        A sentence about versions, if they differ from those with which the model was saved.
 
     Examples
     --------
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> from neverworse.tables import TableClassifier, load_model, save_model
-    >>> table = pa.table({"age": [20, 30, 40, 50]})
-    >>> clf = TableClassifier().fit(table, ["young", "young", None, "old"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     digest = save_model(clf, f"{folder}/model.skops", facts={"made": "here"})
-    ...     loaded = load_model(f"{folder}/model.skops")
-    >>> loaded.facts, loaded.sha256 == digest
-    ({'made': 'here'}, True)
-    >>> print(loaded.model.predict(table))
-    ['young' 'young' 'young' 'old']
+    See `save_model`.
+
+    >>> from neverworse.tables import LoadedModel
+    >>> LoadedModel("any model", {"made": "here"}, "ab12").facts
+    {'made': 'here'}
     """
 
     model: Any
     facts: dict[str, Any]
     sha256: str
-    notes: tuple[str, ...] = ()
+    note: str = ""
 
 
 def save_model(
     model: Any, path: str | Path, *, facts: dict[str, Any] | None = None, compiled: bool = False
 ) -> str:
-    """Save a fitted model; `load_model` opens the file.
+    """Save a fitted model, and return the SHA-256 of the file; `load_model` opens it.
 
-    The same model gives the same bytes, unless it contains a set of strings, whose order Python
-    chooses anew in every process.
+    A `ModelFileError` says so if the model contains something that could not be opened again. The
+    same model gives the same bytes, unless it contains a set of strings.
 
     Parameters
     ----------
@@ -103,27 +95,21 @@ def save_model(
     compiled : bool
         Whether the model may predict with compiled code, see `load_model`.
 
-    Returns
-    -------
-    sha256 : str
-        Of the file.
-
-    Raises
-    ------
-    ModelFileError
-        If the model contains something with which it could not be opened again.
-
     Examples
     --------
-    See `LoadedModel`, which is what `load_model` returns.
-
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from neverworse.tables import save_model
-    >>> save_model(FunctionTransformer(print), "model.skops")
-    Traceback (most recent call last):
-        ...
-    neverworse.tables._errors.ModelFileError: ...
+    >>> import tempfile
+    >>> from neverworse.tables import TableClassifier, load_model, save_model
+    >>> table = {"age": [20, 30, 40, 50]}
+    >>> clf = TableClassifier().fit(table, ["young", "young", None, "old"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sha256 = save_model(clf, f"{folder}/model.skops")
+    ...     loaded = load_model(f"{folder}/model.skops")
+    >>> print(loaded.model.predict(table))
+    ['young' 'young' 'young' 'old']
     """
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise ModelFileError(f"There is no folder {folder}. Make it, or name another.")
     skops = _skops()
     otherwise = "skops cannot write its contents, or cannot read them back."
     with refusing(f"This {type(model).__name__} cannot be saved", otherwise):
@@ -179,8 +165,7 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
         raise ModelFileError(f"There is no file {path}. Give the model.skops of a fit.")
     _skops()
     facts: dict[str, Any] = {}
-    notes: tuple[str, ...] = ()
-    what = f"{path} is refused"
+    what, note = f"{path} is refused", ""
     with refusing(what, DAMAGED):
         contents = _zip_archive(path)
         members = unzipped(contents)
@@ -190,22 +175,19 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
             raise ModelFileError("it was not written by neverworse. Give the model.skops of a fit.")
         if FACTS in members:
             document = _unsealed(members)
-            facts, notes = document["facts"], _notes(document)
+            facts, note = document["facts"], _note(document)
             what = f"{path}, written by neverworse {document['neverworse']}, is refused"
     with refusing(what, f"neverworse {__version__} cannot open what it describes. {AGAIN}"):
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         model = _build(tree, members, compiled)
         if not hasattr(model, "predict"):
             raise ModelFileError(f"a {type(model).__name__} has no method predict. {WITH_SKOPS}")
-    return LoadedModel(model, facts, _sha256(contents), notes)
+    return LoadedModel(model, facts, _sha256(contents), note)
 
 
 @contextmanager
 def refusing(what: str, otherwise: str) -> Iterator[None]:
-    """Turn every exception into a `ModelFileError`, with the reason `otherwise` if it is another.
-
-    A malicious file can make zip, JSON, NumPy and scikit-learn raise anything.
-    """
+    """Turn every exception, as files can cause any, into a `ModelFileError`."""
     try:
         yield
     except ModelFileError as error:
@@ -223,8 +205,7 @@ def _skops() -> ModuleType:
     except ImportError:
         raise ModelFileError(f"Model files need skops. {install('tables')}") from None
     if Version(skops.__version__) < Version(OLDEST_SKOPS):
-        old = f"skops {skops.__version__} is too old to be safe."
-        raise ModelFileError(f"{old} {install('tables')}")
+        raise ModelFileError(f"skops {skops.__version__} is not safe. {install('tables')}")
     return skops.io
 
 
@@ -270,15 +251,11 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     return document
 
 
-def _notes(document: dict[str, Any]) -> tuple[str, ...]:
-    from packaging.version import Version
-
+def _note(document: dict[str, Any]) -> str:
     saved = f"neverworse {document['neverworse']} and scikit-learn {document['scikit-learn']}"
     here = f"neverworse {__version__} and scikit-learn {sklearn.__version__}"
-    is_newer = Version(document["neverworse"]) > Version(__version__)
-    if not is_newer and document["scikit-learn"] == sklearn.__version__:
-        return ()
-    return (f"The model was saved with {saved}, and this is {here}: predictions may differ.",)
+    other = f"The model was saved with {saved}, and this is {here}: predictions may differ."
+    return "" if saved == here else other
 
 
 def _seal(document: dict[str, Any]) -> str:

@@ -71,11 +71,7 @@ def predict_batches(
     id_name: str | None = None,
     probabilities: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield the predictions of one batch of rows after another; `noticed` collects notes.
-
-    `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
-    those of all classes are added.
-    """
+    """Yield predictions of one batch of rows after another; rows have ids, or else numbers."""
     ids = [] if id_name is None else [id_name]
     with believing(USING):
         model = copy(model)
@@ -97,11 +93,8 @@ def predict_batches(
     for file in files:
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
-                try:
-                    with believing(USING):
-                        predicted = _predicted(model, batch, noticed, id_name, probabilities)
-                except TableError as error:
-                    raise error.moved(noticed.n_rows) from None
+                with believing(USING):
+                    predicted = _predicted(model, batch, noticed, id_name, probabilities)
                 yield predicted
 
 
@@ -130,7 +123,8 @@ def _predicted(
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MAX_LEVELS:
             counter.update(levels)
-    best, scores, shares = outputs(model.estimator_, model.preparation_.transform(table))
+    features = model.preparation_.transform(table, first_row=noticed.n_rows)
+    best, scores, shares = outputs(model.estimator_, features)
     names = [str(name) for name in model.classes_.tolist()]
     columns: dict[str, Any] = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
     if probabilities and shares is None:
@@ -150,11 +144,7 @@ def _predicted(
 
 
 class OnTable:
-    """A fitted classifier that predicts the rows of a fixed table, with classes as text.
-
-    Models take rows as a table, a data frame or an array, and have classes of any type; as this,
-    all of them can be compared.
-    """
+    """Any fitted classifier as one that predicts the rows of a fixed table, with text classes."""
 
     def __init__(self, model: Any, table: pa.Table) -> None:
         if not hasattr(model, "classes_"):
@@ -198,8 +188,8 @@ def audit_table(
 ) -> Audit:
     """Compare two fitted classifiers on a table of which some rows have a label, in `target`.
 
-    `markers` mark unlabeled rows besides empty cells, `weight` is the column of the weights of
-    rows, and columns in `ignored` are no features; for `settings` see `neverworse.audit`.
+    `markers` mark unlabeled rows besides empty cells, `weight` is a column of weights, and columns
+    in `ignored` are no features; for `settings` see `neverworse.audit`.
 
     Examples
     --------

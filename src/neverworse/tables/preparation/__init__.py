@@ -156,8 +156,8 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
                 other.plan_[name] = entry | {"decimal": decimal, "thousands": thousands}
         return other
 
-    def transform(self, X: Any) -> Matrix:
-        """Return the features of all rows of a table; columns may be in any order."""
+    def transform(self, X: Any, first_row: int = 0) -> Matrix:
+        """Return the features of all rows of a table; messages count them from `first_row` on."""
         check_is_fitted(self, "feature_columns_")
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
@@ -167,14 +167,12 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             for name in self.used_names
         }
 
-        fill = partial(self._fill, features, readings)
-        # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
-        if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
-            batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
-        ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
+        ends = np.cumsum([batch.num_rows for batch in batches])
+        parts = np.split(features, ends[:-1])
+        starts = first_row + ends - [batch.num_rows for batch in batches]
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            list(pool.map(fill, [0, *ends], batches))
+            list(pool.map(partial(self._fill, readings), parts, starts.tolist(), batches))
         return features
 
     @property
@@ -223,10 +221,9 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self, features: Matrix, readings: Mapping[str, Reading], start: int, batch: pa.RecordBatch
+        self, readings: Mapping[str, Reading], out: Matrix, start: int, batch: pa.RecordBatch
     ) -> None:
-        """Write the features of some rows into an array of zeros."""
-        out = features[start : start + batch.num_rows]
+        """Write the features of some rows, from `start` on, into an array of zeros."""
         scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
         indicated = np.flatnonzero(self._missing).tolist()
         n_numbers = len(self._number_columns)
