@@ -476,19 +476,15 @@ def test_what_is_no_table(wrong):
 
 def test_a_data_frame_with_values_of_several_types():
     table = pd.DataFrame({"a": [1, "x", dt.date(2024, 1, 1)], "b": [1.0, 2.0, 4.0]})
-    with pytest.raises(
-        TableError, match=r"'a' has a value of another type.*: 'x' in row 2"
-    ) as caught:
+    with pytest.raises(TableError, match=r"'a' has values of several types.*Convert it") as caught:
         TablePreparation().fit(table)
-    assert (caught.value.column, caught.value.row) == ("a", 1)
+    assert caught.value.column == "a"
 
 
 @pytest.mark.parametrize("large", [2**70, 10**400])
 @pytest.mark.parametrize("form", [dict, lambda table: pd.DataFrame(table, dtype=object)])
 def test_integers_beyond_64_bits(form, large):
-    with pytest.raises(
-        TableError, match=r"an integer beyond 64 bits: \d+.* in row 2\. Convert the column"
-    ):
+    with pytest.raises(TableError, match=r"'a' has values .* beyond 64 bits\. Convert it"):
         TablePreparation().fit(form({"a": [1, large, 3], "b": [1.0, 2.0, 4.0]}))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +14,7 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
+from neverworse.tables.preparation.notation import DATES, DAY, NUMBERS, Reading
 from neverworse.tables.reading import StoredTable
 from neverworse.tables.reading.formats import (
     DELIMITERS,
@@ -27,10 +25,10 @@ from neverworse.tables.reading.formats import (
 )
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-DAY = 86_400.0  # seconds
 # Features of dates: the days since 1970, and points on circles for the time of year, week and day.
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
+CONVERT = "Convert them, or write the table as CSV."
 MAX_CLASSES = 200
 MIN_ROWS_FOR_SHARE = 10
 USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
@@ -40,43 +38,24 @@ def as_table(X: Any) -> Any:
     """Return X as a PyArrow table, without copying it; a `StoredTable` is returned as it is."""
     if isinstance(X, pa.Table | StoredTable):
         return X
-    if isinstance(X, pa.RecordBatch):
-        return pa.Table.from_batches([X])
-    # A data frame is there only if its package is. The first versions of polars 1 have no stream.
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     try:
-        if polars is not None and isinstance(X, polars.DataFrame):
-            return X.to_arrow()
-        if pandas is not None and isinstance(X, pandas.DataFrame):
+        if hasattr(X, "iloc"):  # of pandas
             return pa.Table.from_pandas(X, preserve_index=False)
-        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+        if hasattr(X, "to_arrow"):  # of polars, whose first versions have no stream
+            return X.to_arrow()
+        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict | pa.RecordBatch):
             return pa.table(X)
     except (pa.ArrowException, OverflowError) as error:
-        for name, column in X.items() if hasattr(X, "items") else ():
-            cells = list(column)
-            row = _first_unlike(cells)
-            if row is not None:
-                what = f"of another type, or an integer beyond 64 bits: {cropped(repr(cells[row]))}"
-                fix = "Convert the column to numbers or text."
-                problem = f"Column {name!r} has a value {what}"
-                raise TableError(problem, fix, column=str(name), row=row) from None
+        for name in X:
+            try:
+                pa.array(list(X[name]), from_pandas=True)
+            except (pa.ArrowException, OverflowError):
+                problem = f"Column {name!r} has values of several types, or beyond 64 bits."
+                fix = "Convert it to numbers or text."
+                raise TableError(problem, fix, column=str(name)) from None
         raise TableError(f"X cannot be a table: {error}.", code="column") from error
     libraries = "(of pandas, polars or PyArrow)"
     raise TypeError(f"X must be a table with named columns {libraries}, not {type(X).__name__}.")
-
-
-def _first_unlike(cells: list[Any]) -> int | None:
-    """Return the first of Python objects that PyArrow does not put into an array with the rest."""
-
-    def fails(n_cells: int) -> bool:
-        try:
-            pa.array(cells[:n_cells], from_pandas=True)
-        except (pa.ArrowException, OverflowError):
-            return True
-        return False
-
-    lengths = range(1, len(cells) + 1)
-    return bisect_left(lengths, True, key=fails) if fails(len(cells)) else None
 
 
 def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
@@ -124,11 +103,7 @@ def is_date(kind: pa.DataType) -> bool:
 def numbers(
     name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
 ) -> Vector:
-    """Return a column of numbers, or of text that spells them, as floats; NaN for missing values.
-
-    Durations are in days, and times of day in seconds. The name of the column, and the number of
-    its first row, are for messages.
-    """
+    """Return a column as floats, durations in days, times of day in seconds; NaN is missing."""
     kind = column.type
     if pa.types.is_float64(kind):
         return _floats(column)
@@ -138,7 +113,7 @@ def numbers(
     column = decoded(column)
     kind = column.type
     if not is_number(kind):
-        raise _other_type(name, reading, kind)
+        raise _wrong(name, reading, f"holds values of type {kind}.", CONVERT)
     if pa.types.is_time(kind) or pa.types.is_duration(kind):
         counts = _floats(column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
         return counts / (PER_SECOND[kind.unit] * (DAY if pa.types.is_duration(kind) else 1.0))
@@ -148,23 +123,14 @@ def numbers(
 def distinct_days(
     name: str, column: pa.ChunkedArray, reading: Reading = DATES, first_row: int = 0
 ) -> tuple[Vector, Indices]:
-    """Return the distinct dates of a column as days since 1970, and which of them each row has.
-
-    NaN stands for missing values. Timestamps mostly differ, so that all of them are returned.
-    """
+    """Return days since 1970, NaN for missing ones, and which of them each row has."""
     if is_text(column.type):
         return _parsed(name, column, reading, first_row)
     column = decoded(column)
     if not is_date(column.type):
-        raise _other_type(name, reading, column.type)
-    if pa.types.is_date(column.type):
-        values, codes = distinct(column)
-        return np.append(_days(pa.chunked_array([values])), np.nan), codes
-    return _days(column), np.arange(len(column))
-
-
-def _days(column: pa.ChunkedArray) -> Vector:
-    return _floats(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
+        raise _wrong(name, reading, f"holds values of type {column.type}.", CONVERT)
+    moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return _floats(moments) / (DAY * 1e6), np.arange(len(column))
 
 
 def date_part(stamps: Vector, part: str) -> Vector:
@@ -196,10 +162,7 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
-    """Return the distinct values of a column, and which of them each row has.
-
-    Rows without a value have the position behind the last.
-    """
+    """Return the distinct values of a column, and which of them each row has; the last has none."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -243,28 +206,24 @@ def _parsed(
     if wrong.any():
         row = int(np.argmax(np.append(wrong, False)[codes]))
         text = cropped(str(texts[int(codes[row])]))
-        problem = f"Column {name!r} should hold {_words(reading)}, but has {text!r}"
         fix = correction(text, reading.decimal if reading.kind == "number" else None)
-        raise TableError(problem, fix, column=name, row=first_row + row)
+        raise _wrong(name, reading, f"has {text!r}", fix, first_row + row)
     return np.append(values, np.nan), codes
 
 
 def correction(text: str, decimal: str | None) -> str:
-    """Return what to do about a cell; `decimal` is the mark that a number would have."""
+    """Return what to do about a cell, in which a number would have this decimal mark."""
     other = {".": ",", ",": "."}.get(decimal or "")
     if other and text.count(other) == 1 and spells_number(text.replace(other, ".")):
         return f"If {other!r} is the decimal mark of this table: --decimal {other!r}."
     return f"Correct it; if it marks missing values: --missing {text!r}."
 
 
-def _other_type(name: str, reading: Reading, kind: pa.DataType) -> TableError:
-    problem = f"Column {name!r} should hold {_words(reading)}, but holds values of type {kind}."
-    return TableError(problem, column=name)
-
-
-def _words(reading: Reading) -> str:
+def _wrong(name: str, reading: Reading, found: str, fix: str, row: int | None = None) -> TableError:
     is_iso = reading.kind == "date" and not reading.order
-    return "dates (2026-01-31)" if is_iso else reading.words
+    words = "dates (2026-01-31)" if is_iso else reading.words
+    problem = f"Column {name!r} should hold {words}, but {found}"
+    return TableError(problem, fix, column=name, row=row)
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
@@ -306,15 +265,11 @@ class Target:
 
     def counts(self) -> list[int]:
         counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
-        return [int(count) for count in counted]
+        return counted.tolist()
 
 
 def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
-    """Return the labels of a table.
-
-    `markers` mark unlabeled rows besides empty cells. Without them, a class that looks like such a
-    marker is an error.
-    """
+    """Return the labels of a table; without `markers`, no class may look like one."""
     column = find_column(table, name, "target")
     if not table.num_rows:
         raise TableError("The table has column names, but no rows.")
