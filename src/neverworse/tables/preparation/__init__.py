@@ -62,17 +62,9 @@ class TakesTables:
 class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
-    - *Numbers* (booleans, durations and times of the day as well) are standardised. Missing values
-      are replaced by the mean, and flagged by an indicator.
-    - *Categories*, and text with few distinct values, are one-hot encoded, without an indicator
-      for the most frequent level; a missing value is a level. The rarest of many levels share one
-      indicator.
-    - *Dates* become days since 1970, and points on circles for the time of year, week and day.
-
-    Columns that are empty or constant, that number the rows, or whose text is different in almost
-    every row, are left out; `plans_` says which and why. No label is used, so that rows to be
-    tested on later may be among those that it is fitted to. Parameters are those of
-    `TableClassifier`.
+    What is made of which column stands under "Columns" in docs/command_line.md; `plans_` says why.
+    No label is used, so that rows to be tested on later may be among those that it is fitted to.
+    Parameters are those of `TableClassifier`.
     """
 
     feature_columns_: list[str]  # the column of each feature
@@ -115,11 +107,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         return plan_columns(table, known, self.decimal, self.dates)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Decide what each column is, and find means, scales and levels.
-
-        X may be a table of any library that shares its tables with PyArrow: pandas, polars, DuckDB.
-        Of a `StoredTable`, one column at a time is in memory.
-        """
+        """Decide what each column is, and find means, scales and levels."""
         table = as_table(X)
         self.plans_ = self.plan(table)
         check_readable(self.plans_)
@@ -224,22 +212,19 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         self, readings: Mapping[str, Reading], out: Matrix, start: int, batch: pa.RecordBatch
     ) -> None:
         """Write the features of some rows, from `start` on, into an array of zeros."""
-        scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
-        indicated = np.flatnonzero(self._missing).tolist()
-        n_numbers = len(self._number_columns)
-        first = n_numbers + len(indicated)
-        indicator = dict(zip(indicated, range(n_numbers, first), strict=True))
-        raw = self._raw_numbers(batch, readings, start)
-        for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
-            scaled = (values - mean) / scale
+        mean, scale = self.scaler_.mean_, self.scaler_.scale_
+        indicators = len(mean) + np.cumsum(self._missing) - 1
+        for k, (name, values) in enumerate(self._raw_numbers(batch, readings, start)):
+            scaled = (values - mean[k]) / scale[k]
             if not np.isfinite(scaled).all():
                 if np.isinf(scaled).any():
                     raise too_large(name, start + int(np.argmax(np.isinf(scaled))))
                 holes = np.isnan(scaled)
                 scaled[holes] = 0.0  # the mean
-                if k in indicator:
-                    out[:, indicator[k]] = holes
+                if self._missing[k]:
+                    out[:, indicators[k]] = holes
             out[:, k] = scaled
+        first = len(mean) + int(self._missing.sum())
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
             places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
@@ -249,12 +234,6 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
             first += int(places.max()) + 1
-
-    @property
-    def _number_columns(self) -> list[str]:
-        """The column of each number that is scaled."""
-        of_dates = [name for name in self.date_names_ for _ in self.parts_[name]]
-        return [*self.number_names_, *of_dates]
 
     def _raw_numbers(
         self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int
@@ -271,12 +250,10 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
 
     def _name_features(self) -> None:
         """Name all features, and give every level of a category the place of its indicator."""
-        of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
-        names = [*self.number_names_, *of_dates]
-        columns = self._number_columns
-        missing = np.flatnonzero(self._missing)
-        names += [f"{columns[k]} is missing" for k in missing]
-        columns += [columns[k] for k in missing]
+        named = [(name, name) for name in self.number_names_]
+        named += [(n, f"{n} ({part})") for n in self.date_names_ for part in self.parts_[n]]
+        gaps = [named[k][0] for k in np.flatnonzero(self._missing)]
+        named += [(name, f"{name} is missing") for name in gaps]
         self.places_ = {}
         for name, levels in self.levels_.items():
             has_rare = len(levels) > MAX_LEVELS + 1
@@ -284,11 +261,9 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             rare = n_own - 1 if has_rare else -1
             self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
             shown = [*levels[1:n_own], *[OTHER] * has_rare]
-            names += [
-                f"{name} is missing" if v is None else f"{name} = {cropped(v)}" for v in shown
-            ]
-            columns += [name] * len(shown)
-        self._feature_names, self.feature_columns_ = names, columns
+            levels = ["is missing" if v is None else f"= {cropped(v)}" for v in shown]
+            named += [(name, f"{name} {level}") for level in levels]
+        self.feature_columns_, self._feature_names = map(list, zip(*named, strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}

@@ -280,9 +280,9 @@ def _date(column: Column, reading: Reading) -> ColumnPlan:
             variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
-    features = {"parts": tuple(parts), "means": tuple(means), "variances": tuple(variances)}
     about = (note, column.n_missing, reading, reading.words)
-    return ColumnPlan(column.name, "date", *about, **features)
+    planned = ColumnPlan(column.name, "date", *about, parts=tuple(parts))
+    return replace(planned, means=tuple(means), variances=tuple(variances))
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
