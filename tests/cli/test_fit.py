@@ -358,7 +358,7 @@ WRONG = [
     ("good.csv", "--unlabeled all", 4, "There is no file all. Check the name and the folder."),
     ("good.csv", "--unlabeled marked.csv", 4, "marked.csv has 60 labels in column 'sick'."),
     ("good.csv", "good.csv", 4, "The same file is given twice."),
-    ("good.csv", "header.csv", 4, "header.csv lacks"),
+    ("good.csv", "header.csv", 4, "Only one of good.csv and header.csv has "),
     ("good.csv", "--prior yess=0.3", 4, "no class 'yess' for --prior. Did you mean 'yes'?"),
     ("good.csv", "--prior yes=0.9 --prior no=0.9", 4, "--prior is infeasible"),
     ("good.csv", "--prior confidence --weight age", 4, "--prior 'confidence' counts labeled rows"),

@@ -184,7 +184,7 @@ def test_types_may_change_within_a_large_csv(tmp_path, monkeypatch):
         file.write("many,3.5,few\n")
     found = store(table_files([str(path)]), ReadOptions(), tmp_path)
     assert found.column("a").to_pylist() == [*map(str, range(4_000)), "many"]
-    assert found.column("b").to_pylist()[-2:] == [2.0, 3.5]
+    assert found.column("b").to_pylist()[-2:] == ["2", "3.5"]
     assert found.column("c").to_pylist()[-2:] == ["0", "few"]
 
 

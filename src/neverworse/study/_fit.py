@@ -158,7 +158,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     except (PlanError, TableError):
         raise
     except ValueError as error:
-        raise TableError(in_options(str(error)), code="option") from None
+        raise TableError(in_options(str(error))) from None
     plans = model.preparation_.plans_
     return TableFit(
         model,

@@ -50,11 +50,7 @@ from neverworse.tables.reading import (
 from neverworse.tables.reading.files import TableFile, printable
 from neverworse.tables.reading.formats import ReadOptions
 
-# Classes of which fitted models consist besides estimators and arrays: none of this room.
-FITTED_PARTS: tuple[type, ...] = ()
-
-__all__ = ["FITTED_PARTS"]
-__all__ += ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
+__all__ = ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
 __all__ += ["fitted_features", "outputs"]
 __all__ += ["ModelFileError", "TableError", "believing", "in_options"]
 __all__ += ["LoadedModel", "load_any_model", "load_model", "save_model"]

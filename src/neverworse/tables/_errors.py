@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 AGAIN = "Get the file again, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
@@ -16,8 +15,6 @@ OPTIONS = {
     "sample_weight": "--weight",
 }
 
-Code = Literal["file", "column", "value", "label", "memory", "option"]
-
 
 class TableError(ValueError):
     """A table that cannot be used as it is; the message says what to change.
@@ -28,9 +25,6 @@ class TableError(ValueError):
         What is wrong; without a full stop if `row` is given.
     fix : str
         What to do about it.
-    code : {"file", "column", "value", "label", "memory", "option"}
-        What it is about: a file as a whole, which columns there are, the values of a column, the
-        target, a table that is larger than memory, or a setting that the model does not accept.
     column, row : str and int, optional
         The column that is meant, and its row, counted from 0.
 
@@ -38,8 +32,8 @@ class TableError(ValueError):
     --------
     >>> from neverworse.tables import TableError
     >>> error = TableError("'12,5' is no number", "Pass decimal=','.", column="age", row=6)
-    >>> str(error), error.code
-    ("'12,5' is no number in row 7. Pass decimal=','.", 'value')
+    >>> print(error)
+    '12,5' is no number in row 7. Pass decimal=','.
     """
 
     def __init__(
@@ -47,13 +41,12 @@ class TableError(ValueError):
         problem: str,
         fix: str = "",
         *,
-        code: Code = "value",
         column: str | None = None,
         row: int | None = None,
     ) -> None:
         where = "" if row is None else f" in row {row + 1:,}."
         super().__init__(f"{problem}{where} {fix}".rstrip())
-        self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
+        self.problem, self.fix, self.column, self.row = problem, fix, column, row
 
 
 class PlanError(ValueError):

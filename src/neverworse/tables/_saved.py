@@ -128,8 +128,7 @@ def _predicted(
     names = [str(name) for name in model.classes_.tolist()]
     columns: dict[str, Any] = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
     if probabilities and shares is None:
-        problem = "This model has no probabilities."
-        raise TableError(problem, "Leave out --probabilities.", code="option")
+        raise TableError("This model has no probabilities.", "Leave out --probabilities.")
     if probabilities and shares is not None:
         columns |= {f"probability: {name}": shares[:, k] for k, name in enumerate(names)}
     row_names = np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1
@@ -148,8 +147,7 @@ class OnTable:
 
     def __init__(self, model: Any, table: pa.Table) -> None:
         if not hasattr(model, "classes_"):
-            problem = f"A {type(model).__name__} is not a classifier: it has no classes."
-            raise TableError(problem, code="option")
+            raise TableError(f"A {type(model).__name__} is not a classifier: it has no classes.")
         self.estimator_ = model
         classes = spelled(model.classes_)
         # As text, classes may be in another order: 10 is before 2.
@@ -219,7 +217,7 @@ def audit_table(
     except (TableError, ModelFileError):
         raise
     except (ValueError, TypeError) as error:
-        raise TableError(in_options(str(error)), code="option") from None
+        raise TableError(in_options(str(error))) from None
 
 
 def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
@@ -255,10 +253,10 @@ def _rows_for(model: Any, table: pa.Table) -> Any:
         check_columns(table.column_names, list(names))
         if find_spec("pandas") is None:
             problem = f"This {kind} was fitted to a data frame, which needs pandas."
-            raise TableError(problem, "Run: pip install pandas", code="option")
+            raise TableError(problem, "Run: pip install pandas")
         return table.select(list(names)).to_pandas()
     expected = getattr(model, "n_features_in_", table.num_columns)
     if expected != table.num_columns:
         problem = f"This {kind} needs {expected:,} columns, but there are {table.num_columns:,}."
-        raise TableError(problem, "Leave out those that are no features: --drop.", code="column")
+        raise TableError(problem, "Leave out those that are no features: --drop.")
     return np.column_stack([numbers(n, table.column(n)) for n in table.column_names])

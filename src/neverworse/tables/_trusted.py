@@ -110,8 +110,7 @@ MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines ge
 def our_class(module: str, name: str) -> type | None:
     """Return a class of this package, if model files may contain it: a public estimator or a part.
 
-    The sub-package of the module that the file names comes first. Others follow, as classes move
-    between versions, but keep their names.
+    Classes move between modules from version to version, but keep their names.
     """
     named = module.removeprefix("neverworse.").partition(".")[0]
     for room in sorted(ROOMS, key=lambda each: each != named):
@@ -119,7 +118,7 @@ def our_class(module: str, name: str) -> type | None:
         found = getattr(offered, name) if name in offered.__all__ else None
         if isinstance(found, type) and issubclass(found, BaseEstimator):
             return found
-        for part in offered.FITTED_PARTS:
+        for part in getattr(offered, "FITTED_PARTS", ()):
             if part.__name__ == name:
                 return part
     return None
@@ -137,9 +136,8 @@ def is_trusted(full: str, *, compiled: bool) -> bool:
 def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     """Return a copy of what the ``schema.json`` of a file describes, if all is on the lists.
 
-    Without the ids: skops follows them from node to node, so that a small file could describe a
-    tree of any size, or one that contains itself. With the modules in which our classes are now.
-    Models that are not `PLAIN` are accepted only if they may be `compiled`.
+    Without the ids, by which a small file could describe a tree of any size, or one that contains
+    itself, and with the modules in which our classes are now.
     """
     if depth > MAX_DEPTH:
         raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, more than any model needs.")

@@ -228,7 +228,7 @@ class Labeling:
             else:
                 coded[row] = code
                 continue
-            raise TableError(problem, fix, code="label")
+            raise TableError(problem, fix)
         new = [row for row in coded if row not in self.answers]
         self.answers |= coded
         self._skipped.difference_update(new)
@@ -240,7 +240,7 @@ class Labeling:
         wanted = list(dict.fromkeys(rows))
         for row in wanted:
             if row not in self.answers:
-                raise TableError(f"Row {row} has no answer that could be withdrawn.", code="label")
+                raise TableError(f"Row {row} has no answer that could be withdrawn.")
         for row in wanted:
             del self.answers[row]
         self._replay()

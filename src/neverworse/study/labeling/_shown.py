@@ -212,7 +212,6 @@ def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[i
             raise TableError(
                 f"{files[0].name} has no column {name!r}.",
                 "Fill in the file that --next has written, and keep its columns.",
-                code="column",
                 column=name,
             )
     unanswered = {"", *(marker.strip() for marker in labeling.settings.markers or ())}
@@ -227,14 +226,12 @@ def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[i
             raise TableError(
                 f"{text!r} in column {number!r} is not a row number.",
                 "Keep the numbers that --next has written.",
-                code="value",
                 column=number,
             ) from None
         if answers.setdefault(row, label) != label:
             raise TableError(
                 f"Row {row} has two classes in {files[0].name}: {answers[row]!r} and {label!r}.",
                 "Keep the right one.",
-                code="label",
                 column=target,
             )
     return answers

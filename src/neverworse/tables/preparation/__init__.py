@@ -127,7 +127,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             made = f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}."
             fix = "Leave columns out with --drop. Check that rows and columns are not swapped."
             problem = f"{count(self.n_features_in_, 'column')} would make {made}"
-            raise TableError(problem, fix, code="column")
+            raise TableError(problem, fix)
         return self
 
     def with_decimal(self, decimal: str | None) -> TablePreparation:

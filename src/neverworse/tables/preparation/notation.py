@@ -1,7 +1,4 @@
-"""How the text in the cells of a column is read: as numbers, dates, or yes and no.
-
-All is done on the distinct values of a column, by PyArrow's kernels for text.
-"""
+"""How the distinct texts of a column are read: as numbers, dates, or yes and no."""
 
 from __future__ import annotations
 
@@ -191,11 +188,6 @@ class Numbers:
         """Return which marks there are between digits."""
         return {mark for mark in ",.' " if self.has_mark(mark).any()}
 
-    def common_units(self, chosen: Mask, most: int) -> list[str]:
-        """Return the units that most of some values have, the most frequent first."""
-        counted = self.units.filter(pa.array(chosen)).value_counts().to_pylist()
-        return [each["values"] for each in sorted(counted, key=lambda e: -e["counts"])[:most]]
-
     def has_mark(self, mark: str) -> Mask:
         """Whether each value has a mark between its digits."""
         return _mask(pc.match_substring(self.bodies, mark))
@@ -214,10 +206,7 @@ def with_numbered_months(values: pa.Array) -> pa.Array:
 
 
 def days(values: pa.Array, order: str, *, zoned: bool = False) -> Vector:
-    """Return days since 1970 of dates `with_numbered_months`; NaN if they are not in this order.
-
-    If they are `zoned`, all have a time zone, and otherwise none has.
-    """
+    """Return days since 1970 of dates in this order, all or none with a time zone; else NaN."""
     mark, names = ORDERS[order]
     digits = "[0-9]{4}" if names[0] == "year" else "[0-9]{4}|[0-9]{2}"
     field = {

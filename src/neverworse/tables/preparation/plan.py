@@ -98,7 +98,7 @@ def plan_columns(
     if all(plan.kind == "dropped" and plan.error is None for plan in plans):
         reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:5])
         problem = f"There is no column to learn from: {reasons or 'no other column is left'}."
-        raise TableError(problem, "Add columns, or leave out fewer (--drop, --id).", code="column")
+        raise TableError(problem, "Add columns, or leave out fewer (--drop, --id).")
     return plans
 
 
@@ -286,11 +286,7 @@ def _date(column: Column, reading: Reading) -> ColumnPlan:
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
-    """Return a plan with all that people may want to know to change it.
-
-    `looks` has what people should look at, by column; of a column that cannot be read, the plan
-    says why.
-    """
+    """Return a plan with all that people may want to know to change it, and where to look."""
     columns = {}
     for plan in plans:
         data = table.column(plan.name)

@@ -1,11 +1,9 @@
-"""How the text of columns is read: as a plan says, or as all values of a column tell.
-
-A plan is a JSON file that people can edit and give back; see "Plans" in docs/command_line.md.
-"""
+"""How the text of columns is read: as a plan says, or as all values of a column tell."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -90,10 +88,9 @@ class Column:
 def recognise(
     column: Column, decimal: str | None = None, dates: DateOrder | None = None
 ) -> tuple[Reading | None, str]:
-    """Return how the values of a column of text are written, and what people should check.
+    """Return how the values of a column of text are written, if in any way, and what to check.
 
-    Text that is no number, no date, and not yes or no, has no reading. What is mostly numbers or
-    dates but not all of one kind is an error. `decimal` is the decimal mark of the table, if known.
+    What is mostly numbers or dates, but not all of one kind, is an error.
     """
     n_values = len(column.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
@@ -167,7 +164,8 @@ def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Readin
     marks = found.marks()
     fits = {(t, d): found.fits(t, d) for d in ".," for t in ("", *sorted(marks - {d}))}
     likely = np.logical_or.reduce(list(fits.values()))
-    units = found.common_units(likely, MAX_UNITS)
+    counted = Counter(found.units.filter(pa.array(likely)).to_pylist())
+    units = [unit for unit, _ in counted.most_common(MAX_UNITS)]
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
     if column.n_rows(likely) <= MAJORITY * column.n_known:
         return None, ""
@@ -190,10 +188,7 @@ def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Readin
 def _decimal_mark(
     column: Column, found: Numbers, thousands: Mapping[str, str], decimal: str | None
 ) -> tuple[str, str]:
-    """Choose the decimal mark, if several fit: 1,892 may be a decimal or not.
-
-    `thousands` has the mark of thousands for each decimal mark that fits all values.
-    """
+    """Choose one of the decimal marks that fit all values, given with those of `thousands`."""
     marks = found.marks() & {".", ","}
     if not marks or decimal in thousands:
         return decimal or ".", ""
@@ -242,8 +237,7 @@ def from_entry(name: str, entry: Any) -> Reading:
             raise ValueError(f"it has {unknown[0]!r}. {nearest(unknown[0], READ)}".rstrip("."))
         return Reading(**{"kind": None, **{key: entry[key] for key in READ if key in entry}})
     except ValueError as error:
-        problem = f"The plan for column {name!r} cannot be used: {error}."
-        raise PlanError(problem) from None
+        raise PlanError(f"The plan for column {name!r} cannot be used: {error}.") from None
 
 
 def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Reading]:

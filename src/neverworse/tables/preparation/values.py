@@ -53,7 +53,7 @@ def as_table(X: Any) -> Any:
                 problem = f"Column {name!r} has values of several types, or beyond 64 bits."
                 fix = "Convert it to numbers or text."
                 raise TableError(problem, fix, column=str(name)) from None
-        raise TableError(f"X cannot be a table: {error}.", code="column") from error
+        raise TableError(f"X cannot be a table: {error}.") from error
     libraries = "(of pandas, polars or PyArrow)"
     raise TypeError(f"X must be a table with named columns {libraries}, not {type(X).__name__}.")
 
@@ -73,7 +73,7 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
             if marks:
                 problem += f": the whole table is one column, named {cropped(names[0])!r}"
                 fix = f"Name the delimiter: --delimiter {' or '.join(map(repr, marks))}."
-            raise TableError(f"{problem}.", fix, code="column", column=name)
+            raise TableError(f"{problem}.", fix, column=name)
 
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
         lacks = f"lacks {count(len(missing), 'column')} that the model was fitted to"
         fix = f"Add what is missing, with empty cells for unknown values. {hint}".rstrip()
         problem = f"The table {lacks}: {quoted(missing)}."
-        raise TableError(problem, fix, code="column", column=missing[0])
+        raise TableError(problem, fix, column=missing[0])
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -335,4 +335,4 @@ def _check(target: Target, suspect: bool) -> None:
         )
     else:
         return
-    raise TableError(problem, fix, code="label", column=name)
+    raise TableError(problem, fix, column=name)

@@ -48,7 +48,7 @@ Check = Callable[[str, Sequence[str]], None]
 def table_files(paths: Sequence[str]) -> list[TableFile]:
     """Return the files of which a table consists."""
     if len({path if path == STDIN else Path(path).resolve() for path in paths}) < len(paths):
-        raise TableError("The same file is given twice.", "Give it once.", code="file")
+        raise TableError("The same file is given twice.", "Give it once.")
     return [TableFile(path) for path in paths]
 
 
@@ -58,14 +58,11 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
     for file in files:
         table = _without_blanks(_read_file(file, options))
         check_unique(file.name, table.column_names)
-        if tables:
-            first, other = set(tables[0].column_names), set(table.column_names)
-            for names, what in ((first - other, "lacks"), (other - first, "also has")):
-                if names:
-                    problem = f"{file.name} {what} {quoted(sorted(names))}, unlike {files[0].name}."
-                    fix = "All files need the same columns."
-                    raise TableError(problem, fix, code="column", column=min(names))
         tables.append(table)
+        others = set(tables[0].column_names) ^ set(table.column_names)
+        if others:
+            problem = f"Only one of {files[0].name} and {file.name} has {quoted(sorted(others))}."
+            raise TableError(problem, "All files need the same columns.", column=min(others))
     return stacked(tables)
 
 
@@ -73,29 +70,26 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables; types that differ become one that holds all values."""
     if len(tables) == 1:
         return tables[0]
-    names = tables[0].column_names
-    return pa.table({n: _joined(n, [table.column(n) for table in tables]) for n in names})
 
+    def joined(name: str) -> pa.ChunkedArray:
+        plain = [decoded(table.column(name)) for table in tables]
+        # Numbers in one file and text in another: text, in which preparation looks for numbers.
+        for as_text in (False, True):
+            with contextlib.suppress(pa.ArrowException):
+                parts = [pa.table({name: as_strings(c) if as_text else c}) for c in plain]
+                return pa.concat_tables(parts, promote_options="permissive").column(0)
+        problem = f"Column {name!r} holds values of incompatible types in the files."
+        raise TableError(problem, "Make them alike, or remove it.", column=name)
 
-def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    plain = [decoded(column) for column in columns]
-    # Numbers in one file and text in another: text, in which preparation looks for numbers.
-    for as_text in (False, True):
-        with contextlib.suppress(pa.ArrowException):
-            parts = [as_strings(column) for column in plain] if as_text else plain
-            tables = [pa.table({name: part}) for part in parts]
-            return pa.concat_tables(tables, promote_options="permissive").column(0)
-    problem = f"Column {name!r} holds values of incompatible types in the files."
-    raise TableError(problem, "Make them alike, or remove it.", column=name)
+    return pa.table({name: joined(name) for name in tables[0].column_names})
 
 
 def stream_batches(
     file: TableFile, options: ReadOptions, types: Types, check: Check
 ) -> Iterator[pa.Table]:
-    """Read some columns of a file, as far as it has them, a batch of rows at a time.
+    """Read columns of a file, a batch of rows at a time, if `check` accepts the names of all.
 
-    `check` is called with the name of the file and the names of all its columns before any row is
-    read. The types are for text, see `DelimitedText.stream`; other files know their own.
+    The types are for text, see `DelimitedText.stream`; other files know their own.
     """
 
     def wanted(names: Sequence[str]) -> dict[str, pa.DataType]:
@@ -169,7 +163,7 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
     repeated = [column for column, times in Counter(columns).items() if times > 1]
     if repeated:
         problem = f"{name} has several columns with the same name: {quoted(repeated)}."
-        raise TableError(problem, "Rename them.", code="column", column=repeated[0])
+        raise TableError(problem, "Rename them.", column=repeated[0])
 
 
 def _without_blanks(table: pa.Table) -> pa.Table:
@@ -200,13 +194,13 @@ class StoredTable:
         try:
             files = tuple(File.look_at(path) for path in paths)
         except ValueError as error:
-            raise TableError(str(error), code="file") from None
+            raise TableError(str(error)) from None
         first = files[0]
         for file in files[1:]:
             if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
                 problem = f"{file.path} has other columns, or other types, than {first.path}."
                 fix = "Tables that are larger than memory need the same in all files."
-                raise TableError(problem, fix, code="column")
+                raise TableError(problem, fix)
         return cls(files, list(first.schema.names), ("", *missing))
 
     @property
@@ -259,10 +253,7 @@ class StoredTable:
 
 
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
-    """Return whether tables take more than `limit` bytes, or half of the memory that is free.
-
-    What a table takes is measured, not estimated from the size of its file: that may be compressed.
-    """
+    """Measure whether tables take more than `limit` bytes, or half of the memory that is free."""
     most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
     if all(file.compression is None and file.format in ("csv", "json lines") for file in files):
         n_bytes = sum(Path(file.path).stat().st_size for file in files)
@@ -288,21 +279,21 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
         return file.path
     if file.format != "csv":
         fix = "Convert it to Parquet, or allow more: --memory GB."
-        raise TableError(f"{file.name} is larger than memory.", fix, code="memory")
+        raise TableError(f"{file.name} is larger than memory.", fix)
     with file.explained():
         text = DelimitedText(file, options)
         types = text.first_types()
-        while True:
-            try:
-                with parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
-                    for batch in text.blocks(types):
-                        writer.write_batch(batch, row_group_size=GROUP_ROWS)
-                return str(copy)
-            except pa.ArrowInvalid as error:
-                name = text.column_of(error)
-                if name is None or types[name] == pa.string():
-                    raise
-                types[name] = pa.string()  # later rows are not what the first ones promised
+        try:
+            _copy(text, types, copy)
+        except pa.ArrowInvalid:  # later rows are not what the first ones promised
+            _copy(text, dict.fromkeys(types, pa.string()), copy)
+    return str(copy)
+
+
+def _copy(text: DelimitedText, types: Types, path: Path) -> None:
+    with parquet.ParquetWriter(path, pa.schema(types.items())) as writer:
+        for block in text.blocks(types):
+            writer.write_batch(block, row_group_size=GROUP_ROWS)
 
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:

@@ -69,10 +69,9 @@ class TableFile:
     def __init__(self, path: str) -> None:
         if path != STDIN and not Path(path).exists():
             fix = "Check the name and the folder."
-            raise TableError(f"There is no file {printable(path)}.", fix, code="file")
+            raise TableError(f"There is no file {printable(path)}.", fix)
         if Path(path).is_dir():
-            problem = f"{printable(path)} is a folder."
-            raise TableError(problem, "Name the tables in it.", code="file")
+            raise TableError(f"{printable(path)} is a folder.", "Name the tables in it.")
         self.name = "standard input" if path == STDIN else printable(path)
         self.once = path == STDIN or not Path(path).is_file()  # a pipe, which is copied to a file
         self._handles = contextlib.ExitStack()
@@ -83,7 +82,7 @@ class TableFile:
 
     def error(self, problem: str, fix: str = "") -> TableError:
         """Return an error about the file; the message begins with its name."""
-        return TableError(f"{self.name} {problem}", fix, code="file")
+        return TableError(f"{self.name} {problem}", fix)
 
     def empty(self) -> TableError:
         return self.error("is empty.", "Give a table with column names and rows.")
@@ -187,7 +186,7 @@ class TableFile:
         """Copy what can be read only once to a file that is removed along with this object."""
         if path == STDIN and (sys.stdin is None or sys.stdin.isatty()):
             fix = "Give a file, or pipe one in."
-            raise TableError("There is no table in standard input.", fix, code="file")
+            raise TableError("There is no table in standard input.", fix)
         kept = contextlib.ExitStack()
         weakref.finalize(self, kept.close)
         copy = kept.enter_context(scratch_folder("neverworse-")) / "table"

@@ -119,11 +119,7 @@ class DelimitedText:
         return table
 
     def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read columns of these types, a block of rows at a time.
-
-        From the first block on in which values are not of their type, all columns are text: whoever
-        parses it knows what is wrong.
-        """
+        """Read columns as these types; as text from the first block on in which they are not."""
         n_done = 0
         try:
             for block in self.blocks(types):
@@ -153,11 +149,6 @@ class DelimitedText:
             elif pa.types.is_integer(kind):  # to which decimals may be added
                 types[name] = pa.float64()
         return types
-
-    def column_of(self, error: pa.ArrowInvalid) -> str | None:
-        """Return the column that PyArrow could not convert, which only its words tell."""
-        found = re.search(r"In CSV column #(\d+)", str(error))
-        return self.names[int(found[1])] if found else None
 
     def some_rows(self) -> pa.Table:
         """Return rows from the beginning and from places all over, as text, if that is possible."""
