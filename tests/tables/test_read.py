@@ -110,7 +110,7 @@ def test_a_pipe_with_a_name_is_read_once(tmp_path, name):
 def test_the_copy_of_a_pipe_goes_with_its_table(monkeypatch):
     pipe(monkeypatch, CSV)
     (file,) = table_files(["-"])
-    copy = Path(file.path)
+    copy = Path(file.plain)
     assert copy.read_bytes() == CSV
     del file
     gc.collect()

@@ -110,7 +110,7 @@ def _stream(
         yield from text.stream(wanted(text.names))
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
-        opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
+        opened = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
         columns = list(wanted(opened.schema_arrow.names))
         yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
     else:
@@ -255,8 +255,8 @@ class StoredTable:
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
     """Measure whether tables take more than `limit` bytes, or half of the memory that is free."""
     most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
-    if all(file.compression is None and file.format in ("csv", "json lines") for file in files):
-        n_bytes = sum(Path(file.path).stat().st_size for file in files)
+    if all(file.format in ("csv", "json lines") for file in files):
+        n_bytes = sum(Path(file.plain).stat().st_size for file in files)
         if BYTES_PER_CELL * n_bytes <= most:  # no cell is shorter than a character
             return False
     taken = 0.0
@@ -275,8 +275,8 @@ def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> St
 
 
 def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
-    if file.format == "parquet" and file.compression is None:
-        return file.path
+    if file.format == "parquet":
+        return file.plain
     if file.format != "csv":
         fix = "Convert it to Parquet, or allow more: --memory GB."
         raise TableError(f"{file.name} is larger than memory.", fix)
@@ -298,22 +298,23 @@ def _copy(text: DelimitedText, types: Types, path: Path) -> None:
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:
     """Measure how much memory a table takes, or that it takes more than `most`."""
-    if file.format == "parquet" and file.compression is None:
-        about = parquet.read_metadata(file.path)
+    if file.format == "parquet":
+        about = parquet.read_metadata(file.plain)
         return float(BYTES_PER_CELL * about.num_rows * about.num_columns)
-    if file.format == "excel" and zipfile.is_zipfile(file.path):
-        with zipfile.ZipFile(file.path) as workbook:
+    if file.format == "excel" and zipfile.is_zipfile(file.plain):
+        with zipfile.ZipFile(file.plain) as workbook:
             return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
     marks: tuple[str, ...] = ()  # there is one for each cell
     if file.format == "csv":
         marks = ("\n", DelimitedText(file, options).delimiter)
     elif file.format == "json lines":
         marks = (":",)
-    stream, needed, n_bytes, n_cells = file.stream(), 0.0, 0, 0
-    while needed <= most and (piece := stream.read(PIECE_BYTES)):
-        n_bytes += len(piece)
-        n_cells += sum(piece.count(mark.encode()) for mark in marks)
-        needed = float(max(BYTES_PER_CELL * n_cells, BYTES_PER_CHARACTER * n_bytes))
+    n_bytes, n_cells = Path(file.plain).stat().st_size, 0
+    needed = float(BYTES_PER_CHARACTER * n_bytes)
+    with Path(file.plain).open("rb") as stream:
+        while needed <= most and marks and (piece := stream.read(PIECE_BYTES)):
+            n_cells += sum(piece.count(mark.encode()) for mark in marks)
+            needed = float(max(BYTES_PER_CELL * n_cells, needed))
     return needed
 
 

@@ -26,6 +26,7 @@ Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
 STDIN = "-"
 # Enough for the signature of any format, and for the first lines of a very wide table.
 HEAD_BYTES = 1 << 20
+COPY_BYTES = 1 << 20  # at a time
 BINARY_SUFFIXES = (".parquet", ".feather", ".arrow", ".xlsx")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 ZIP = b"PK\x03\x04"
@@ -64,7 +65,7 @@ PYARROW_MESSAGES = {
 
 
 class TableFile:
-    """A file with a table, opened as often as necessary; "-" is standard input."""
+    """A file with a table; `plain` is where its uncompressed bytes are, `path` what was given."""
 
     def __init__(self, path: str) -> None:
         if path != STDIN and not Path(path).exists():
@@ -73,11 +74,18 @@ class TableFile:
         if Path(path).is_dir():
             raise TableError(f"{printable(path)} is a folder.", "Name the tables in it.")
         self.name = "standard input" if path == STDIN else printable(path)
-        self.once = path == STDIN or not Path(path).is_file()  # a pipe, which is copied to a file
-        self._handles = contextlib.ExitStack()
-        self.path = self._copied(path) if self.once else path
+        self.once = path == STDIN or not Path(path).is_file()  # a pipe
+        self._copies = contextlib.ExitStack()
+        weakref.finalize(self, self._copies.close)
+        # PyArrow does not open files of every name.
+        self.plain = self._copied(path) if self.once or not path.isprintable() else path
+        self.path = self.plain if self.once else path
         self._before = self._state()
-        if not self._first_bytes:
+        compression = self._compression()
+        if compression is not None:
+            with self.explained(), Path(self.plain).open("rb") as file:
+                self.plain = self._copy(self._uncompressed(file, compression))
+        if not self.head:
             raise self.empty()
 
     def error(self, problem: str, fix: str = "") -> TableError:
@@ -87,21 +95,11 @@ class TableFile:
     def empty(self) -> TableError:
         return self.error("is empty.", "Give a table with column names and rows.")
 
-    @cached_property
-    def compression(self) -> Compression | None:
-        head = self._first_bytes
-        # A workbook is a ZIP archive as well.
-        if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
-            return None if b"[Content_Types].xml" in head else "zip"
-        return signature(head, COMPRESSED)
-
-    @cached_property
+    @property
     def head(self) -> bytes:
-        """The first bytes of the table, uncompressed."""
-        if self.compression is None:
-            return self._first_bytes
-        with self.explained(), self.stream() as stream:
-            return stream.read(HEAD_BYTES)
+        """The first bytes of the table."""
+        with Path(self.plain).open("rb") as file:
+            return file.read(HEAD_BYTES)
 
     @cached_property
     def format(self) -> Format:
@@ -117,32 +115,9 @@ class TableFile:
         is_json = start == b"{" or (start == b"[" and ".csv" not in suffixes)
         return "json lines" if is_json else "csv"
 
-    def native(self) -> Any:
-        """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
-        if self.compression is None and self.path.isprintable():
-            return self.path
-        return self.stream()
-
-    def stream(self) -> Any:
-        """Return the uncompressed bytes as an open file."""
-        file = Path(self.path).open("rb")  # noqa: SIM115 (closed with the others)
-        self._handles.enter_context(file)
-        if self.compression is None:
-            return file
-        if self.compression == "xz":
-            return lzma.open(file)
-        if self.compression == "zip":
-            return self._only_member(zipfile.ZipFile(file))
-        return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), self.compression)
-
-    def seekable(self) -> Any:
-        """Return a path or bytes in memory, for formats that are not read from front to back."""
-        source = self.native()
-        return source if isinstance(source, str) else pa.BufferReader(source.read())
-
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn errors into one sentence; at the end, close the file and check that it stayed."""
+        """Turn errors into one sentence; at the end, check that the file is what it was."""
         try:
             yield
         except TableError:
@@ -151,8 +126,6 @@ class TableFile:
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
             raise self._explanation(error) from error
-        finally:
-            self._handles.close()
         self.check_unchanged()
 
     def check_unchanged(self) -> None:
@@ -177,23 +150,35 @@ class TableFile:
         found = Path(self.path).stat()
         return found.st_size, found.st_mtime_ns
 
-    @cached_property
-    def _first_bytes(self) -> bytes:
-        with Path(self.path).open("rb") as file:
-            return file.read(HEAD_BYTES)
-
     def _copied(self, path: str) -> str:
-        """Copy what can be read only once to a file that is removed along with this object."""
-        if path == STDIN and (sys.stdin is None or sys.stdin.isatty()):
+        if path != STDIN:
+            with Path(path).open("rb") as file:
+                return self._copy(file)
+        if sys.stdin is None or sys.stdin.isatty():
             fix = "Give a file, or pipe one in."
             raise TableError("There is no table in standard input.", fix)
-        kept = contextlib.ExitStack()
-        weakref.finalize(self, kept.close)
-        copy = kept.enter_context(scratch_folder("neverworse-")) / "table"
-        with contextlib.ExitStack() as opened:
-            file = opened.enter_context(Path(path).open("rb")) if path != STDIN else None
-            shutil.copyfileobj(file or sys.stdin.buffer, opened.enter_context(copy.open("wb")))
+        return self._copy(sys.stdin.buffer)
+
+    def _copy(self, source: Any) -> str:
+        """Copy bytes to a file that is removed along with this object."""
+        copy = self._copies.enter_context(scratch_folder("neverworse-")) / "table"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(source, file, COPY_BYTES)
         return str(copy)
+
+    def _compression(self) -> Compression | None:
+        head = self.head
+        # A workbook is a ZIP archive as well.
+        if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
+            return None if b"[Content_Types].xml" in head else "zip"
+        return signature(head, COMPRESSED)
+
+    def _uncompressed(self, file: Any, compression: Compression) -> Any:
+        if compression == "xz":
+            return lzma.open(file)
+        if compression == "zip":
+            return self._only_member(zipfile.ZipFile(file))
+        return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), compression)
 
     def _only_member(self, archive: zipfile.ZipFile) -> Any:
         # Not is_dir, which fails for a name that is empty.

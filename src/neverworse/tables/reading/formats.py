@@ -108,11 +108,11 @@ class DelimitedText:
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
         try:
-            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+            table = arrow_csv.read_csv(self.file.plain, read, parse, convert, pool)
         except pa.ArrowInvalid:  # perhaps because of line breaks between quotes, which are slower
             parse.newlines_in_values = True
             with self._rows_checked():
-                table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+                table = arrow_csv.read_csv(self.file.plain, read, parse, convert, pool)
         if any("binary" in str(kind) for kind in table.schema.types):
             raise self.file.error(*NOT_UTF8)
         self._check_last_cell(table)
@@ -155,10 +155,10 @@ class DelimitedText:
         text = self._first_lines[:HEAD_CHARACTERS]
         if len(text) == HEAD_CHARACTERS:
             text = text.rpartition("\n")[0] + "\n"
-        size = Path(self.file.path).stat().st_size
+        size = Path(self.file.plain).stat().st_size
         one_byte = not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32"))
-        if one_byte and self.file.compression is None and size > HEAD_BYTES:
-            with Path(self.file.path).open("rb") as file:
+        if one_byte and size > HEAD_BYTES:
+            with Path(self.file.plain).open("rb") as file:
                 for k in range(1, N_PIECES + 1):
                     file.seek((size - PIECE_BYTES) * k // N_PIECES)
                     lines = file.read(PIECE_BYTES).partition(b"\n")[2].rpartition(b"\n")[0]
@@ -195,7 +195,7 @@ class DelimitedText:
         convert = self._conversion(types)
         convert.include_columns = list(types)
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        return arrow_csv.open_csv(self.file.native(), self._reading(BLOCK_BYTES), parse, convert)
+        return arrow_csv.open_csv(self.file.plain, self._reading(BLOCK_BYTES), parse, convert)
 
     @contextmanager
     def _rows_checked(self) -> Iterator[None]:
@@ -214,9 +214,9 @@ class DelimitedText:
 
     def _check_rows(self) -> None:
         """Raise if a row has more or fewer cells than columns, or a quote that is never closed."""
-        stream = io.TextIOWrapper(self.file.stream(), self._encoding, "replace", newline="")
-        with ExitStack() as stack, stream as text, suppress(csv.Error):
+        with ExitStack() as stack, Path(self.file.plain).open("rb") as file, suppress(csv.Error):
             stack.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_CELL))
+            text = io.TextIOWrapper(file, self._encoding, "replace", newline="")
             # Behind all rows, END is a row of its own, unless there is an open quote.
             n_skipped = self._reading(BLOCK_BYTES).skip_rows
             lines = chain(islice(text, n_skipped, None), [f'"{END}'])
@@ -300,8 +300,8 @@ def delimiter_of(text: str) -> str:
 def read_arrow(file: TableFile) -> pa.Table:
     """Read all rows of a file of Parquet, Feather or Arrow."""
     if file.format == "parquet":
-        return valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
-    return valid(feather.read_table(file.seekable()))
+        return valid(parquet.ParquetFile(file.plain, pre_buffer=True).read())
+    return valid(feather.read_table(file.plain))
 
 
 def valid(rows: Any) -> Any:
@@ -317,7 +317,7 @@ def read_json(file: TableFile) -> pa.Table:
     It may begin anew after any line, so the depth is the largest that it could see from any
     bracket on, and no string goes on after a line break.
     """
-    content = file.stream().read()
+    content = Path(file.plain).read_bytes()
     brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
     levels = np.cumsum(steps, dtype=np.int32)
@@ -338,12 +338,8 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
     except ImportError:
         problem = "is a workbook, which needs python-calamine to be read."
         raise file.error(problem, install("tables")) from None
-    source = file.seekable()
     try:
-        if isinstance(source, str):
-            book = CalamineWorkbook.from_path(Path(source))
-        else:
-            book = CalamineWorkbook.from_filelike(source)
+        book = CalamineWorkbook.from_path(Path(file.plain))
         sheet = book.sheet_names[0] if options.sheet is None else options.sheet
         if sheet not in book.sheet_names:
             raise file.error(f"has no sheet {sheet!r}.", nearest(sheet, book.sheet_names))
