@@ -87,7 +87,8 @@ def audit(arguments: argparse.Namespace) -> int:
     if not isinstance(prior, str) and None in prior:
         raise common.CommandError("Here, --prior must name the class: CLASS=LOW..HIGH.")
     paths = [path for path in (arguments.model, arguments.against) if path is not None]
-    loaded = [tables.load_any_model(path, compiled=arguments.trust_compiled) for path in paths]
+    trust = arguments.trust_compiled
+    loaded = [tables.load_model(path, compiled=trust, ours=False) for path in paths]
     models = [each.model for each in loaded]
     if arguments.against is None:
         models.append(_supervised(models[0], arguments.model))
@@ -114,11 +115,12 @@ def audit(arguments: argparse.Namespace) -> int:
 def _supervised(model: Any, path: Path) -> Any:
     """Return the supervised model inside a model of ``neverworse fit``."""
     with tables.believing(f"{path} cannot be used", common.CommandError):
-        if not (isinstance(model, tables.TableClassifier) and model.has_supervised):
+        found = model.supervised() if isinstance(model, tables.TableClassifier) else None
+        if found is None:
             raise common.CommandError(
                 f"{path} contains no supervised model to compare with. Name one: --against MODEL."
             )
-        return model.supervised()
+        return found
 
 
 def _response(models: list[Any]) -> str:

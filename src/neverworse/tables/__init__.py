@@ -20,7 +20,7 @@ from neverworse.tables._errors import (
     believing,
     in_options,
 )
-from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
+from neverworse.tables._model_file import LoadedModel, load_model, save_model
 from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
 from neverworse.tables.preparation import TablePreparation
 from neverworse.tables.preparation.notation import KINDS
@@ -53,7 +53,7 @@ from neverworse.tables.reading.formats import ReadOptions
 __all__ = ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
 __all__ += ["fitted_features", "outputs"]
 __all__ += ["ModelFileError", "TableError", "believing", "in_options"]
-__all__ += ["LoadedModel", "load_any_model", "load_model", "save_model"]
+__all__ += ["LoadedModel", "load_model", "save_model"]
 __all__ += ["Noticed", "audit_table", "id_texts", "predict_batches", "reading_of", "with_names"]
 __all__ += ["TablePreparation", "write_csv", "write_json_lines", "write_parquet"]
 __all__ += ["ColumnPlan", "check_readable", "describe"]

@@ -161,16 +161,12 @@ class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ign
         assumptions = replace(about, class_prior=prior)
         return replace(certificate, assumptions=assumptions, class_weight=weight)
 
-    @property
-    def has_supervised(self) -> bool:
-        """Whether there is a supervised model of the same features inside."""
-        return hasattr(self, "baseline_") or hasattr(vars(self).get("estimator_"), "supervised_")
-
-    def supervised(self) -> TableClassifier:
-        """Return the supervised model of the same features, which this one is never worse than."""
-        fitted, baseline = self._fitted(), copy(self)
-        baseline.estimator_ = self.baseline_ if hasattr(self, "baseline_") else fitted.supervised_
-        return baseline
+    def supervised(self) -> TableClassifier | None:
+        """Return the supervised model of the same features, if there is one inside."""
+        baseline = copy(self)
+        held = getattr(self._fitted(), "supervised_", None)
+        baseline.estimator_ = getattr(self, "baseline_", held)
+        return None if baseline.estimator_ is None else baseline
 
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")

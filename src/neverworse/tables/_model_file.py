@@ -135,7 +135,7 @@ def save_model(
     return _sha256(contents)
 
 
-def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
+def load_model(path: str | Path, *, compiled: bool = False, ours: bool = True) -> LoadedModel:
     """Open a file of `save_model`; a `ModelFileError` says why it is refused, if it is.
 
     Parameters
@@ -145,6 +145,8 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
         Whether to accept models that predict with compiled code of scikit-learn: trees,
         neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
         one could crash the process. Pass True only if you know where the file comes from.
+    ours : bool
+        Whether to refuse other models of scikit-learn, saved with skops alone.
 
     Examples
     --------
@@ -152,22 +154,21 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     >>> loaded = load_model("neverworse-fit/model.skops")  # doctest: +SKIP
     >>> loaded.model.predict(table)  # doctest: +SKIP
     """
-    return _load(Path(path), compiled, ours=True)
-
-
-def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
-    """Open any scikit-learn model that was saved with skops, with the same care as `load_model`."""
-    return _load(Path(path), compiled, ours=False)
-
-
-def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
+    path = Path(path)
     if not path.is_file():
         raise ModelFileError(f"There is no file {path}. Give the model.skops of a fit.")
     _skops()
     facts: dict[str, Any] = {}
     what, note = f"{path} is refused", ""
     with refusing(what, DAMAGED):
-        contents = _zip_archive(path)
+        if path.stat().st_size > MAX_BYTES:
+            raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB.")
+        contents = path.read_bytes()
+        if contents.startswith(PICKLE):
+            reason = "it is a pickle (of pickle or joblib), which could run any code when opened."
+            raise ModelFileError(f"{reason} {WITH_SKOPS}")
+        if not contents.startswith(b"PK"):
+            raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
         members = unzipped(contents)
         if SCHEMA not in members:
             raise ModelFileError(f"it is a zip archive, but not a model of skops. {WITH_SKOPS}")
@@ -265,19 +266,6 @@ def _seal(document: dict[str, Any]) -> str:
 
 def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
-
-
-def _zip_archive(path: Path) -> bytes:
-    """Return the contents of a file that begins as a zip archive, and is not too large."""
-    if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB, too large for a model.")
-    contents = path.read_bytes()
-    if contents.startswith(PICKLE):
-        reason = "it is a pickle (of pickle or joblib), which could run any code when opened."
-        raise ModelFileError(f"{reason} {WITH_SKOPS}")
-    if not contents.startswith(b"PK"):
-        raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
-    return contents
 
 
 def unzipped(contents: bytes) -> dict[str, bytes]:

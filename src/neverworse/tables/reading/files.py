@@ -21,7 +21,6 @@ from neverworse._files import scratch_folder
 from neverworse.tables._errors import TableError
 
 Format = Literal["csv", "parquet", "arrow", "json lines", "excel"]
-Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
 
 STDIN = "-"
 # Enough for the signature of any format, and for the first lines of a very wide table.
@@ -30,12 +29,12 @@ COPY_BYTES = 1 << 20  # at a time
 BINARY_SUFFIXES = (".parquet", ".feather", ".arrow", ".xlsx")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 ZIP = b"PK\x03\x04"
-COMPRESSED: dict[bytes, Compression] = {
+XZ = b"\xfd7zXZ\x00"
+COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x04\x22\x4d\x18": "lz4",
-    b"\xfd7zXZ\x00": "xz",
 }
 BINARY: dict[bytes, Format] = {
     b"PAR1": "parquet",
@@ -81,10 +80,9 @@ class TableFile:
         self.plain = self._copied(path) if self.once or not path.isprintable() else path
         self.path = self.plain if self.once else path
         self._before = self._state()
-        compression = self._compression()
-        if compression is not None:
-            with self.explained(), Path(self.plain).open("rb") as file:
-                self.plain = self._copy(self._uncompressed(file, compression))
+        with self.explained(), Path(self.plain).open("rb") as file:
+            uncompressed = self._uncompressed(file)
+            self.plain = self._copy(uncompressed) if uncompressed else self.plain
         if not self.head:
             raise self.empty()
 
@@ -166,31 +164,24 @@ class TableFile:
             shutil.copyfileobj(source, file, COPY_BYTES)
         return str(copy)
 
-    def _compression(self) -> Compression | None:
+    def _uncompressed(self, file: Any) -> Any:
+        """Return the uncompressed bytes of a file; None if it is not compressed."""
         head = self.head
-        # A workbook is a ZIP archive as well.
-        if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
-            return None if b"[Content_Types].xml" in head else "zip"
-        return signature(head, COMPRESSED)
-
-    def _uncompressed(self, file: Any, compression: Compression) -> Any:
-        if compression == "xz":
+        if head.startswith(XZ):
             return lzma.open(file)
-        if compression == "zip":
-            return self._only_member(zipfile.ZipFile(file))
-        return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), compression)
-
-    def _only_member(self, archive: zipfile.ZipFile) -> Any:
-        # Not is_dir, which fails for a name that is empty.
-        members = [
-            info
-            for info in archive.infolist()
-            if not (info.filename.endswith("/") or info.filename.startswith("__MACOSX/"))
-        ]
-        if len(members) != 1:
-            fix = "Unpack it, and name the tables to read."
-            raise self.error(f"holds {len(members)} files.", fix)
-        return archive.open(members[0])
+        # A workbook is a ZIP archive as well.
+        is_workbook = PurePath(self.name).suffix.lower() in EXCEL or b"[Content_Types].xml" in head
+        if head.startswith(ZIP) and not is_workbook:
+            archive = zipfile.ZipFile(file)
+            # Not is_dir, which fails for a name that is empty.
+            names = [info for info in archive.infolist() if not info.filename.endswith("/")]
+            members = [info for info in names if not info.filename.startswith("__MACOSX/")]
+            if len(members) != 1:
+                fix = "Unpack it, and name the tables to read."
+                raise self.error(f"holds {len(members)} files.", fix)
+            return archive.open(members[0])
+        codec = signature(head, COMPRESSED)
+        return codec and pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), codec)
 
 
 def printable(path: str | os.PathLike[str]) -> str:
