@@ -30,7 +30,7 @@ from neverworse.tables.preparation.values import (
 )
 from neverworse.tables.reading import check_unique, stream_batches
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.formats import TEXT, ReadOptions, spells_number
+from neverworse.tables.reading.formats import TEXT, ReadOptions, written
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
@@ -234,11 +234,9 @@ def spelled(classes: Any) -> AnyArray:
     """Return classes as text, the same for 1, 1.0, "1" and for True, "true"; None stays."""
 
     def text_of(value: Any) -> str | None:
-        text = str(value).strip()
-        if value is None or text.casefold() in ("true", "false"):
-            return None if value is None else text.casefold()
-        is_whole = spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53
-        return str(int(float(text))) if is_whole else text
+        text = written(value)
+        text = text.casefold() if text.casefold() in ("true", "false") else text
+        return None if value is None else text
 
     return np.array([text_of(value) for value in np.asarray(classes).tolist()], object)
 

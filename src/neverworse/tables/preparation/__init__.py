@@ -39,7 +39,6 @@ from neverworse.tables.preparation.values import (
     check_known,
     coded,
     date_part,
-    distinct_days,
     numbers,
 )
 
@@ -240,13 +239,9 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
         for name in (*self.number_names_, *self.date_names_):
-            data, reading = pa.chunked_array([batch.column(name)]), readings[name]
-            if name not in self.parts_:
-                yield name, numbers(name, data, reading, start)
-                continue
-            stamps, codes = distinct_days(name, data, reading, start)
-            for part in self.parts_[name]:
-                yield name, date_part(stamps, part)[codes]
+            values = numbers(name, pa.chunked_array([batch.column(name)]), readings[name], start)
+            for part in self.parts_.get(name, ["day"]):
+                yield name, date_part(values, part)
 
     def _name_features(self) -> None:
         """Name all features, and give every level of a category the place of its indicator."""

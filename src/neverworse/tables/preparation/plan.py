@@ -33,7 +33,6 @@ from neverworse.tables.preparation.values import (
     coded,
     date_part,
     distinct,
-    distinct_days,
     is_date,
     is_number,
     numbers,
@@ -141,7 +140,7 @@ def _plan(
         return _native(column, decimal)
     if reading == CATEGORY:
         return _levels(column)
-    planned = (_date if reading.kind == "date" else _number)(column, reading)
+    planned = _scaled(column, reading)
     return replace(planned, look=look or planned.look)
 
 
@@ -154,12 +153,12 @@ def _native(column: Column, decimal: str | None) -> ColumnPlan:
     """Plan a column of a type that the file knows, or that its reader has found."""
     name, data = column.name, column.data
     if is_date(data.type):
-        return _date(column, DATES)
+        return _scaled(column, DATES)
     if not is_number(data.type):
         kind = cropped(str(data.type))
         look = f"Values of type {kind} are not used: split them into columns of plain values."
         return _dropped(column, f"holds values of type {kind}", look)
-    planned = _number(column, Reading("number", decimal or "."))
+    planned = _scaled(column, Reading("number", decimal or "."))
     if not pa.types.is_integer(data.type) or planned.kind == "dropped":
         return planned
     planned = replace(planned, read_as=NUMBERS.words)  # they have no decimal mark
@@ -182,22 +181,37 @@ def _all_differ(data: pa.ChunkedArray) -> bool:
     return not data.null_count and pc.count_distinct(data).as_py() == len(data)
 
 
-def _number(column: Column, reading: Reading) -> ColumnPlan:
+def _scaled(column: Column, reading: Reading) -> ColumnPlan:
+    """Plan a column of numbers, or of dates: the day, and cycles that the dates cover."""
     name, n_missing = column.name, column.n_missing
     values = numbers(name, column.data, reading)
     missing = np.isnan(values)
     known = values[~missing] if missing.any() else values
+    dates = reading.kind == "date"
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, variance = float(known.mean()), float(known.var())
-    if not np.isfinite(variance):
+        length, parts = np.ptp(known), {"day": known}
+        for part in DATE_PARTS[1:] if dates else ():
+            place = date_part(known, part)
+            # Of dates that are all on a Monday, only rounding errors would differ.
+            if length > LONGER_THAN[part.split(",")[0]] and np.ptp(place) > SAME_POINT:
+                parts[part] = place
+        means = tuple(float(part.mean()) for part in parts.values())
+        variances = tuple(float(part.var()) for part in parts.values())
+    if not np.isfinite(variances[0]):
         raise too_large(name, int(np.nanargmax(np.abs(values))))
-    if known.min() == known.max() and not n_missing:
+    if length == 0.0 and not n_missing:
         return _dropped(column, CONSTANT)
-    note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
-    note += ", missing: mean and an indicator" if n_missing else ""
+    if dates:
+        rhythms = sorted({part.split(",")[0] for part in list(parts)[1:]}, reverse=True)
+        note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
+    else:
+        note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
+        note += ", missing: mean and an indicator" if n_missing else ""
     read_as = replace(reading, native=str(column.data.type)).words
-    about = (note, n_missing, reading, read_as, _sentinel(known))
-    return ColumnPlan(name, "number", *about, means=(mean,), variances=(variance,))
+    look = "" if dates else _sentinel(known)
+    about = (note, n_missing, reading, read_as, look)
+    planned = ColumnPlan(name, "date" if dates else "number", *about)
+    return replace(planned, parts=tuple(parts) if dates else (), means=means, variances=variances)
 
 
 def _sentinel(values: Vector) -> str:
@@ -260,29 +274,6 @@ def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
 def level_of(value: str | None) -> str | None:
     """Return the level that a value means."""
     return None if value is None else value.strip()
-
-
-def _date(column: Column, reading: Reading) -> ColumnPlan:
-    """Choose the features of a date: the day, and cycles that the dates cover."""
-    stamps, codes = distinct_days(column.name, column.data, reading)
-    counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
-    stamps, counts = stamps[counts > 0], counts[counts > 0]
-    length = np.ptp(stamps)
-    if length == 0.0 and not column.n_missing:
-        return _dropped(column, CONSTANT)
-    parts, means, variances = [], [], []
-    for part in DATE_PARTS:
-        values, cycle = date_part(stamps, part), part.split(",")[0]
-        # Of dates that are all on a Monday, only rounding errors would differ.
-        if part == "day" or (length > LONGER_THAN[cycle] and np.ptp(values) > SAME_POINT):
-            parts.append(part)
-            means.append(float(np.average(values, weights=counts)))
-            variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))
-    rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
-    note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
-    about = (note, column.n_missing, reading, reading.words)
-    planned = ColumnPlan(column.name, "date", *about, parts=tuple(parts))
-    return replace(planned, means=tuple(means), variances=tuple(variances))
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:

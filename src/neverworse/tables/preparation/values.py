@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DATES, DAY, NUMBERS, Reading
+from neverworse.tables.preparation.notation import DAY, NUMBERS, Reading
 from neverworse.tables.reading import StoredTable
 from neverworse.tables.reading.formats import (
     DELIMITERS,
@@ -22,13 +22,13 @@ from neverworse.tables.reading.formats import (
     decoded,
     is_text,
     spells_number,
+    written,
 )
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 # Features of dates: the days since 1970, and points on circles for the time of year, week and day.
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
-CONVERT = "Convert them, or write the table as CSV."
 MAX_CLASSES = 200
 MIN_ROWS_FOR_SHARE = 10
 USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
@@ -103,34 +103,28 @@ def is_date(kind: pa.DataType) -> bool:
 def numbers(
     name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
 ) -> Vector:
-    """Return a column as floats, durations in days, times of day in seconds; NaN is missing."""
-    kind = column.type
-    if pa.types.is_float64(kind):
-        return _floats(column)
-    if is_text(kind):
-        values, codes = _parsed(name, column, reading, first_row)
-        return values[codes]
+    """Return a column as floats, NaN where it has none: dates and durations in days, times in s."""
+    if is_text(column.type):
+        texts, codes = distinct(column)
+        values = reading.parse(texts)
+        wrong = np.isnan(values)
+        if wrong.any():
+            row = int(np.argmax(np.append(wrong, False)[codes]))
+            text = cropped(str(texts[int(codes[row])]))
+            fix = correction(text, reading.decimal if reading.kind == "number" else None)
+            raise _wrong(name, reading, f"has {text!r}", fix, first_row + row)
+        return np.append(values, np.nan)[codes]
     column = decoded(column)
     kind = column.type
-    if not is_number(kind):
-        raise _wrong(name, reading, f"holds values of type {kind}.", CONVERT)
+    if not (is_date if reading.kind == "date" else is_number)(kind):
+        fix = "Convert them, or write the table as CSV."
+        raise _wrong(name, reading, f"holds values of type {kind}.", fix)
+    if is_date(kind):
+        return _floats(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
     if pa.types.is_time(kind) or pa.types.is_duration(kind):
         counts = _floats(column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
         return counts / (PER_SECOND[kind.unit] * (DAY if pa.types.is_duration(kind) else 1.0))
     return _floats(column.cast(pa.float64(), safe=False))
-
-
-def distinct_days(
-    name: str, column: pa.ChunkedArray, reading: Reading = DATES, first_row: int = 0
-) -> tuple[Vector, Indices]:
-    """Return days since 1970, NaN for missing ones, and which of them each row has."""
-    if is_text(column.type):
-        return _parsed(name, column, reading, first_row)
-    column = decoded(column)
-    if not is_date(column.type):
-        raise _wrong(name, reading, f"holds values of type {column.type}.", CONVERT)
-    moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    return _floats(moments) / (DAY * 1e6), np.arange(len(column))
 
 
 def date_part(stamps: Vector, part: str) -> Vector:
@@ -184,31 +178,10 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
 
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """Return values as people write them: whole numbers without decimals."""
-
-    def written(value: float) -> str | None:
-        if value is None or value != value:
-            return None
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
-
+    """Return values as people write them: whole numbers without decimals, NaN as None."""
     if pa.types.is_floating(values.type):
-        return list(map(written, values.to_pylist()))
+        return [None if v is None or v != v else written(v) for v in values.to_pylist()]
     return as_strings(values).to_pylist()
-
-
-def _parsed(
-    name: str, column: pa.ChunkedArray, reading: Reading, first_row: int
-) -> tuple[Vector, Indices]:
-    """Parse the distinct texts of a column; see `distinct_days`."""
-    texts, codes = distinct(column)
-    values = reading.parse(texts)
-    wrong = np.isnan(values)
-    if wrong.any():
-        row = int(np.argmax(np.append(wrong, False)[codes]))
-        text = cropped(str(texts[int(codes[row])]))
-        fix = correction(text, reading.decimal if reading.kind == "number" else None)
-        raise _wrong(name, reading, f"has {text!r}", fix, first_row + row)
-    return np.append(values, np.nan), codes
 
 
 def correction(text: str, decimal: str | None) -> str:
@@ -253,11 +226,9 @@ class Target:
 
     def code_of(self, text: str) -> int | None:
         """Return the position of a class that somebody wrote down; None if there is none."""
-        written = text.strip()
-        if self.classes.dtype.kind == "i" and spells_number(written):
-            value = float(written)
-            written = str(int(value)) if value.is_integer() else written
-        return self._positions.get(written)
+        return self._positions.get(
+            written(text) if self.classes.dtype.kind == "i" else text.strip()
+        )
 
     @cached_property
     def _positions(self) -> dict[str, int]:

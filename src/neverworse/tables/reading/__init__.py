@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +34,7 @@ from neverworse.tables.reading.formats import (
 
 BATCH_ROWS = 1 << 14
 MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
+USUAL_MEMORY = 8e9  # bytes, where it is not known how many are free
 # A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
@@ -91,31 +90,28 @@ def stream_batches(
 
     The types are for text, see `DelimitedText.stream`; other files know their own.
     """
-
-    def wanted(names: Sequence[str]) -> dict[str, pa.DataType]:
-        check(file.name, names)
-        found = set(names)
-        return {name: kind for name, kind in types.items() if name in found}
-
+    source: Any
     with file.explained():
-        for batch in _stream(file, options, wanted):
+        if file.format == "csv":
+            source = DelimitedText(file, options)
+            names = source.names
+        elif file.format == "parquet":
+            # No read-ahead: a row group may be larger than the memory that is left.
+            source = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
+            names = source.schema_arrow.names
+        else:
+            source = _read_file(file, options)
+            names = source.column_names
+        check(file.name, names)
+        wanted = {name: kind for name, kind in types.items() if name in set(names)}
+        if file.format == "csv":
+            batches = source.stream(wanted)
+        elif file.format == "parquet":
+            batches = map(valid, source.iter_batches(BATCH_ROWS, columns=list(wanted)))
+        else:
+            batches = source.select(list(wanted)).to_batches(BATCH_ROWS)
+        for batch in batches:
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
-
-
-def _stream(
-    file: TableFile, options: ReadOptions, wanted: Callable[[Sequence[str]], Types]
-) -> Iterator[Any]:
-    if file.format == "csv":
-        text = DelimitedText(file, options)
-        yield from text.stream(wanted(text.names))
-    elif file.format == "parquet":
-        # No read-ahead: a row group may be larger than the memory that is left.
-        opened = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
-        columns = list(wanted(opened.schema_arrow.names))
-        yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
-    else:
-        table = _read_file(file, options)
-        yield from table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
 
 
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -319,18 +315,10 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
 
 
 def _free_memory() -> float:
-    """Return the bytes of memory that are free, or would be if need be."""
-    if sys.platform == "win32":
-        import ctypes
-
-        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: size, all memory, free memory
-        ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
-        free = float(status[2])
-    else:
-        try:
-            with Path("/proc/meminfo").open(encoding="utf-8") as lines:
-                found = next(line for line in lines if line.startswith("MemAvailable:"))
-                free = 1024.0 * float(found.split()[1])
-        except (OSError, StopIteration):  # on macOS
-            free = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return free
+    """Return the bytes of memory that are free, or would be if need be, as far as that is known."""
+    try:
+        with Path("/proc/meminfo").open(encoding="utf-8") as lines:
+            found = next(line for line in lines if line.startswith("MemAvailable:"))
+            return 1024.0 * float(found.split()[1])
+    except (OSError, StopIteration):  # Windows and macOS
+        return USUAL_MEMORY

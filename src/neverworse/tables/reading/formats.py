@@ -94,6 +94,13 @@ def spells_number(text: str) -> bool:
     return "_" not in text
 
 
+def written(value: Any) -> str:
+    """Write a value as people do: a number that is whole without decimals."""
+    text = str(value).strip()
+    is_whole = spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53
+    return str(int(float(text))) if is_whole else text
+
+
 class DelimitedText:
     """A file of delimited text; errors of PyArrow are left to `TableFile.explained`."""
 
