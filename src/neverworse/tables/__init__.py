@@ -13,13 +13,7 @@ from neverworse.tables._classifier import (
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables._errors import (
-    ModelFileError,
-    PlanError,
-    TableError,
-    believing,
-    in_options,
-)
+from neverworse.tables._errors import ModelFileError, PlanError, TableError, believing, in_options
 from neverworse.tables._model_file import LoadedModel, load_model, save_model
 from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
 from neverworse.tables.preparation import TablePreparation
@@ -39,14 +33,7 @@ from neverworse.tables.preparation.values import (
     read_target,
     row_weights,
 )
-from neverworse.tables.reading import (
-    StoredTable,
-    is_large,
-    read_table,
-    stacked,
-    store,
-    table_files,
-)
+from neverworse.tables.reading import StoredTable, is_large, read_table, stacked, store, table_files
 from neverworse.tables.reading.files import TableFile, printable
 from neverworse.tables.reading.formats import ReadOptions
 

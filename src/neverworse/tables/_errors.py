@@ -37,12 +37,7 @@ class TableError(ValueError):
     """
 
     def __init__(
-        self,
-        problem: str,
-        fix: str = "",
-        *,
-        column: str | None = None,
-        row: int | None = None,
+        self, problem: str, fix: str = "", *, column: str | None = None, row: int | None = None
     ) -> None:
         where = "" if row is None else f" in row {row + 1:,}."
         super().__init__(f"{problem}{where} {fix}".rstrip())
@@ -55,7 +50,7 @@ class PlanError(ValueError):
     Examples
     --------
     >>> from neverworse.tables import TableClassifier
-    >>> TableClassifier(columns={"age": {"kind": "numeric"}}).fit({"age": [1, 2]}, ["a", None])
+    >>> TableClassifier(columns={"age": {"kind": "numeric"}}).fit({"age": [1, 2]}, ["a", "b"])
     Traceback (most recent call last):
         ...
     neverworse.tables._errors.PlanError: ...

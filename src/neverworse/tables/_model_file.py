@@ -26,12 +26,7 @@ from neverworse import __version__
 from neverworse._files import write_whole
 from neverworse._words import cropped, install, quoted
 from neverworse.tables._errors import AGAIN, ModelFileError
-from neverworse.tables._trusted import (
-    NOT_LISTED,
-    checked_tree,
-    is_trusted,
-    nodes_with_file,
-)
+from neverworse.tables._trusted import NOT_LISTED, checked_tree, is_trusted, nodes_with_file
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -154,23 +155,18 @@ class OnTable:
         self._order = np.argsort(classes)
         self.classes_ = classes[self._order]
         self._rows = _rows_for(model, table)
+        for name in ("predict_proba", "decision_function"):
+            if hasattr(model, name):  # an audit looks for it
+                setattr(self, name, partial(self._in_order, getattr(model, name)))
 
     def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
         return spelled(self.estimator_.predict(self._rows))
 
-    def __getattr__(self, name: str) -> Any:
-        # Only what the model has: an audit looks for it.
-        if name not in ("predict_proba", "decision_function"):
-            raise AttributeError(name)
-        method = getattr(self.__dict__["estimator_"], name)
-
-        def in_order(X: Any) -> AnyArray:  # noqa: ARG001
-            scores = np.asarray(method(self._rows))
-            if scores.ndim == 2:
-                return scores[:, self._order]
-            return scores if self._order[0] == 0 else -scores
-
-        return in_order
+    def _in_order(self, method: Callable[[Any], Any], X: Any) -> AnyArray:  # noqa: ARG002
+        scores = np.asarray(method(self._rows))
+        if scores.ndim == 2:
+            return scores[:, self._order]
+        return scores if self._order[0] == 0 else -scores
 
 
 def audit_table(
