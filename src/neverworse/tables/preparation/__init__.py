@@ -28,7 +28,6 @@ from neverworse.tables.preparation.plan import (
     ColumnPlan,
     check_readable,
     level_counts,
-    level_of,
     plan_columns,
     too_large,
 )
@@ -227,7 +226,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
             places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
-            numbered = np.array([number.get(level_of(value), -1) for value in found])
+            numbered = np.array([number.get(value and value.strip(), -1) for value in found])
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = places[np.minimum(numbered, len(places) - 2)][codes]
             rows = np.flatnonzero(which >= 0)

@@ -267,13 +267,8 @@ def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
     counted: Counter[str | None] = Counter()
     for value, n_rows in zip(values, np.bincount(codes, minlength=len(values)), strict=True):
         if n_rows:
-            counted[level_of(value)] += int(n_rows)
+            counted[value and value.strip()] += int(n_rows)
     return counted
-
-
-def level_of(value: str | None) -> str | None:
-    """Return the level that a value means."""
-    return None if value is None else value.strip()
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:

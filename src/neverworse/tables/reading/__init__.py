@@ -86,10 +86,7 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
 def stream_batches(
     file: TableFile, options: ReadOptions, types: Types, check: Check
 ) -> Iterator[pa.Table]:
-    """Read columns of a file, a batch of rows at a time, if `check` accepts the names of all.
-
-    The types are for text, see `DelimitedText.stream`; other files know their own.
-    """
+    """Read columns of a file, text as these types, in batches, if `check` accepts all names."""
     source: Any
     with file.explained():
         if file.format == "csv":
@@ -164,12 +161,8 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
 
 def _without_blanks(table: pa.Table) -> pa.Table:
     """Leave out columns without name and values, which spreadsheets put at the end of tables."""
-    kept = [
-        k
-        for k, name in enumerate(table.column_names)
-        if name.strip() or table.column(k).null_count < table.num_rows
-    ]
-    return table if len(kept) == table.num_columns else table.select(kept)
+    columns = enumerate(zip(table.column_names, table.columns, strict=True))
+    return table.select([k for k, (n, c) in columns if n.strip() or c.null_count < len(c)])
 
 
 # Larger than memory

@@ -318,11 +318,9 @@ def valid(rows: Any) -> Any:
 
 
 def read_json(file: TableFile) -> pa.Table:
-    """Read JSON lines, unless they nest too deeply.
+    """Read JSON lines, unless they nest too deeply: PyArrow would crash when its stack is full.
 
-    PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
-    It may begin anew after any line, so the depth is the largest that it could see from any
-    bracket on, and no string goes on after a line break.
+    It may begin anew after any line, so depth counts from any bracket on, and strings end there.
     """
     content = Path(file.plain).read_bytes()
     brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
