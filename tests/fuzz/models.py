@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 from neverworse.cli import main
 from tests.cli.tables import quick
@@ -60,15 +60,12 @@ def folder():
 
 def scikit_learn():
     """Models that need no trust."""
-    bins = KBinsDiscretizer(4, strategy="uniform")
-    levels = KBinsDiscretizer(6, encode="ordinal", strategy="uniform")
-    one_hot = OneHotEncoder(drop="first", max_categories=4, handle_unknown="infrequent_if_exist")
+    bins = KBinsDiscretizer(4, encode="ordinal", strategy="uniform")
     columns = make_column_transformer((bins, [0, 1]), (StandardScaler(), [2, 3]))
     both = [("a", LogisticRegression()), ("b", GaussianNB())]
     return {
         "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
         "bins": make_pipeline(columns, LogisticRegression()),
-        "one_hot": make_pipeline(levels, one_hot, LogisticRegression()),
         "bayes": GaussianNB(),
         "discriminant": LinearDiscriminantAnalysis(),
         "network": MLPClassifier((3,), max_iter=20, random_state=0),

@@ -9,7 +9,6 @@ import io
 import json
 import lzma
 import zipfile
-from html import escape
 
 import openpyxl
 import pyarrow as pa
@@ -55,9 +54,9 @@ def json_rows(table=TABLE):
     ]
 
 
-def ipc_bytes(new, table=TABLE):
+def ipc_bytes(table=TABLE):
     file = io.BytesIO()
-    with new(file, table.schema) as writer:
+    with ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
     return file.getvalue()
 
@@ -100,44 +99,6 @@ def xlsx_bytes(table=TABLE):
     return file.getvalue()
 
 
-def ods_bytes(table=TABLE):
-    names = f"<table:table-row>{''.join(map(_ods_cell, table.column_names))}</table:table-row>"
-    rows = (
-        f"<table:table-row>{''.join(map(_ods_cell, row.values()))}</table:table-row>"
-        for row in table.to_pylist()
-    )
-    office = "urn:oasis:names:tc:opendocument:xmlns"
-    content = (
-        '<?xml version="1.0" encoding="UTF-8"?><office:document-content '
-        f'xmlns:office="{office}:office:1.0" xmlns:table="{office}:table:1.0" '
-        f'xmlns:text="{office}:text:1.0" office:version="1.2"><office:body><office:spreadsheet>'
-        f'<table:table table:name="one">{names}{"".join(rows)}</table:table>'
-        "</office:spreadsheet></office:body></office:document-content>"
-    )
-    kind = "application/vnd.oasis.opendocument.spreadsheet"
-    manifest = (
-        '<?xml version="1.0" encoding="UTF-8"?><manifest:manifest '
-        f'xmlns:manifest="{office}:manifest:1.0"><manifest:file-entry manifest:full-path="/" '
-        f'manifest:media-type="{kind}"/><manifest:file-entry manifest:full-path="content.xml" '
-        'manifest:media-type="text/xml"/></manifest:manifest>'
-    )
-    return zipped(
-        {"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest},
-        zipfile.ZIP_STORED,
-    )
-
-
-def _ods_cell(value):
-    if value is None:
-        return "<table:table-cell/>"
-    if isinstance(value, dt.date):
-        return f'<table:table-cell office:value-type="date" office:date-value="{value}"/>'
-    if isinstance(value, int | float):
-        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
-    text = f"<text:p>{escape(value)}</text:p>"
-    return f'<table:table-cell office:value-type="string">{text}</table:table-cell>'
-
-
 CSV = csv_bytes()
 LINES = "".join(json.dumps(row) + "\n" for row in json_rows()).encode()
 FILES = {
@@ -150,6 +111,8 @@ FILES = {
     "crlf.csv": CSV.replace(b"\n", b"\r\n"),
     "no-end.csv": CSV.rstrip(b"\n"),
     "blank lines.csv": CSV + b"\n\n",
+    "excel.csv": b"sep=;\r\n" + csv_bytes(delimiter=";").replace(b"\n", b"\r\n"),
+    "excel utf-16.csv": ("sep=|\n" + csv_bytes(delimiter="|").decode()).encode("utf-16"),
     "utf-16.csv": CSV.decode().encode("utf-16"),
     "t.csv.gz": gzip.compress(CSV),
     "t.csv.bz2": bz2.compress(CSV),
@@ -161,10 +124,8 @@ FILES = {
     "t.parquet.gz": gzip.compress(parquet_bytes()),
     "t.feather": feather_bytes(compression="lz4"),
     "old.feather": feather_bytes(compression="uncompressed"),
-    "t.arrow": ipc_bytes(ipc.new_file),
-    "t.arrows": ipc_bytes(ipc.new_stream),
+    "t.arrow": ipc_bytes(),
     "t.jsonl": LINES,
     "t.jsonl.gz": gzip.compress(LINES),
     "t.xlsx": xlsx_bytes(),
-    "t.ods": ods_bytes(),
 }

@@ -307,7 +307,7 @@ def spelled_in_many_ways():
     made.add("consent", (made.rng.choice(yes if a else no) for a in agrees), "yes/no")
     colours = made.rng.choice(["red", "red ", " blue", "blue", "green"], made.n)
     made.add("colour", colours, "categories")
-    made.add("size", made.rng.choice(["S", "M", "L", "m"], made.n), "categories", look=True)
+    made.add("size", made.rng.choice(["S", "M", "L", "m"], made.n), "categories")
     made.add("x", (f" {v:.3f} " for v in made.signal(1.5)), "numbers")
     return made.done()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import zipfile
 from pathlib import Path
 
@@ -184,7 +183,7 @@ def test_types_may_change_within_a_large_csv(tmp_path, monkeypatch):
         file.write("many,3.5,few\n")
     found = store(table_files([str(path)]), ReadOptions(), tmp_path)
     assert found.column("a").to_pylist() == [*map(str, range(4_000)), "many"]
-    assert found.column("b").to_pylist()[-2:] == [2.0, 3.5]
+    assert found.column("b").to_pylist()[-2:] == ["2", "3.5"]
     assert found.column("c").to_pylist()[-2:] == ["0", "few"]
 
 
@@ -204,24 +203,7 @@ def test_unlabeled_rows_of_another_table_need_memory(tmp_path, capsys):
     assert "--unlabeled does not support" in capsys.readouterr().err
 
 
-def test_free_memory_of_windows(monkeypatch):
-    class Kernel:
-        @staticmethod
-        def GlobalMemoryStatusEx(status):  # noqa: N802
-            assert bytes(status)[:4] == (64).to_bytes(4, "little")  # its size, in bytes
-            status[:] = [64 | 37 << 32, 16 << 30, 9 << 30, 0, 0, 0, 0, 0]
-
-    class Libraries:
-        kernel32 = Kernel
-
-    monkeypatch.setattr("ctypes.windll", Libraries, raising=False)
-    monkeypatch.setattr("neverworse.tables.reading.sys.platform", "win32")
-    assert reading._free_memory() == 9 << 30
-
-
-def test_free_memory_without_proc(monkeypatch):
+def test_free_memory_where_nothing_tells_it(monkeypatch):
+    assert reading._free_memory() > 0.0
     monkeypatch.setattr(Path, "open", lambda *_, **__: io.StringIO("MemTotal: 1 kB\n"))
-    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
-    monkeypatch.setattr(os, "sysconf", pages.get, raising=False)
-    monkeypatch.setattr("neverworse.tables.reading.sys.platform", "darwin")
-    assert reading._free_memory() == 0.5 * 4096 * 1000
+    assert reading._free_memory() == reading.USUAL_MEMORY

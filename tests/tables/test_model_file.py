@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import datetime as dt
 import functools
 import importlib
@@ -45,6 +44,7 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
+    OrdinalEncoder,
     StandardScaler,
 )
 from sklearn.svm import SVC, LinearSVC, NuSVC
@@ -56,13 +56,13 @@ from neverworse.tables import (
     ModelFileError,
     TableClassifier,
     _model_file,
-    load_any_model,
     load_model,
     save_model,
 )
 from neverworse.tables._model_file import unzipped, zipped
 from neverworse.tables._trusted import ROOMS, our_class
 
+load_any_model = functools.partial(load_model, ours=False)
 FACTS = {"target": "diagnosis", "classes": ["no", "yes"], "alpha": 0.1, "nothing": None}
 
 
@@ -76,17 +76,11 @@ X, TRUE = rows()
 Y = np.where(np.arange(len(X)) < 20, TRUE, -1)
 TABLE = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 1] > 0, "f", "m"), "dose": X[:, 2]})
 
-ONE_HOT = make_pipeline(
-    KBinsDiscretizer(5, encode="ordinal", strategy="uniform"),
-    OneHotEncoder(drop="first", max_categories=4, handle_unknown="infrequent_if_exist"),
-    LogisticRegression(),
-)
-
 
 def pipeline():
     prepare = make_column_transformer(
         (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["age", "dose"]),
-        (OneHotEncoder(handle_unknown="infrequent_if_exist", sparse_output=False), ["sex"]),
+        (OrdinalEncoder(), ["sex"]),
     )
     return make_pipeline(prepare, ProjectedLeastSquaresClassifier(alpha=1.0)).fit(TABLE, Y)
 
@@ -135,7 +129,7 @@ def test_a_pipeline_comes_back(saved, tmp_path):
     model, contents = saved
     loaded = load_model(written(tmp_path, contents))
     assert loaded.facts == FACTS
-    assert loaded.notes == ()
+    assert loaded.note == ""
     assert same_model(loaded.model, model)
     np.testing.assert_array_equal(
         loaded.model.decision_function(TABLE), model.decision_function(TABLE)
@@ -222,7 +216,7 @@ def test_classes_in_files_have_one_name_each_and_no_code_of_their_own():
     rooms = [importlib.import_module(f"neverworse.{room}") for room in ROOMS]
     public = [getattr(room, name) for room in rooms for name in room.__all__]
     models = {one for one in public if isinstance(one, type) and issubclass(one, BaseEstimator)}
-    every = models.union(*(room.FITTED_PARTS for room in rooms))
+    every = models.union(*(getattr(room, "FITTED_PARTS", ()) for room in rooms))
     assert len({one.__name__ for one in every}) == len(every) > 40
     for one in every:
         assert our_class(one.__module__, one.__name__) is one
@@ -243,6 +237,11 @@ def test_same_model_same_bytes(saved, tmp_path):
     assert load_model(tmp_path / "again.skops").sha256 == sha256
     fitted_again = save_model(pipeline(), tmp_path / "fitted.skops", facts=FACTS)
     assert fitted_again == sha256
+
+
+def test_a_folder_that_is_not_there_is_named(saved, tmp_path):
+    message = refusal(lambda path: save_model(saved[0], path), tmp_path / "none" / "m.skops")
+    assert message == f"There is no folder {tmp_path / 'none'}. Make it, or name another."
 
 
 def test_nothing_is_left_behind_by_a_model_that_cannot_be_saved(saved, tmp_path):
@@ -291,7 +290,6 @@ def test_columns_may_have_any_name(tmp_path, name):
         LogisticRegression(),
         SGDClassifier("log_loss", random_state=0),
         LinearSVC(),
-        ONE_HOT,
         CalibratedClassifierCV(LogisticRegression()),
         VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB())]),
         GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}),
@@ -318,6 +316,8 @@ def test_models_of_scikit_learn(tmp_path, model):
         SVC(),
         NuSVC(),
         make_pipeline(KBinsDiscretizer(encode="ordinal", strategy="uniform"), SVC()),
+        make_pipeline(KBinsDiscretizer(3, strategy="uniform"), LogisticRegression()),  # one-hot
+        make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression()),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -328,37 +328,6 @@ def test_compiled_code_is_opened_only_if_asked_for(tmp_path, model):
     )
     loaded = load_any_model(tmp_path / "m", compiled=True).model
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-
-
-def changed(**attributes):
-    """ONE_HOT with other attributes of its encoder."""
-    model = copy.deepcopy(ONE_HOT).fit(X, TRUE)
-    vars(model[1]).update(attributes)
-    return model
-
-
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {"_n_features_outs": [2] * X.shape[1]},
-        {"_n_features_outs": [9] * X.shape[1]},
-        {"_n_features_outs": [-(10**9)] * X.shape[1]},
-        {"_n_features_outs": [4]},
-        {"categories_": [np.array([4.0, 3, 2, 1, 0])] * X.shape[1]},
-        {"categories_": [np.array([4.0, 3, 2, 1, 0], object)] * X.shape[1]},
-        {"categories_": [np.arange(3.0)] * X.shape[1]},
-        {"categories_": np.zeros((X.shape[1], 5))},
-        {"_drop_idx_after_grouping": np.array([-7] * X.shape[1], object)},
-        {"_drop_idx_after_grouping": np.array([7] * X.shape[1], object)},
-        {"_default_to_infrequent_mappings": [np.full(5, 10**9)] * X.shape[1]},
-        {"_infrequent_indices": [np.array([10**9])] * X.shape[1]},
-        {"_infrequent_indices": None},
-        {"_infrequent_enabled": False},
-    ],
-)
-def test_an_encoder_that_would_write_elsewhere_is_refused(tmp_path, attributes):
-    skops.io.dump(changed(**attributes), tmp_path / "m")
-    assert "OneHotEncoder are inconsistent" in refusal(load_any_model, tmp_path / "m")
 
 
 def test_a_model_of_neverworse_is_any_model(saved, tmp_path):
@@ -721,15 +690,14 @@ def redocumented(contents, **changes):
 
 def test_versions(saved, tmp_path):
     newer = redocumented(saved[1], neverworse="99.1")
-    assert "saved with neverworse 99.1 and" in load_model(written(tmp_path, newer)).notes[0]
+    assert "saved with neverworse 99.1 and" in load_model(written(tmp_path, newer)).note
     other = redocumented(saved[1], **{"scikit-learn": "1.0"})
-    assert "scikit-learn 1.0" in load_model(written(tmp_path, other)).notes[0]
+    assert "scikit-learn 1.0" in load_model(written(tmp_path, other)).note
     format_2 = redocumented(saved[1], format=2, neverworse="99.1")
     message = refusal(load_model, written(tmp_path, format_2))
     assert "format 2 of neverworse 99.1" in message
     assert 'Run in a newer clone of neverworse: pip install ".[tables]"' in message
     refusal(load_model, written(tmp_path, redocumented(saved[1], facts=[])))
-    refusal(load_model, written(tmp_path, redocumented(saved[1], neverworse=3)))
 
 
 def test_a_model_of_another_scikit_learn_gives_no_warning(saved, tmp_path):
@@ -834,7 +802,7 @@ def test_without_skops(saved, tmp_path, monkeypatch, call):
 def test_an_old_skops(saved, tmp_path, monkeypatch):
     monkeypatch.setattr("skops.__version__", "0.12.0")
     message = refusal(load_model, written(tmp_path, saved[1]))
-    assert "skops 0.12.0 is too old to be safe" in message
+    assert "skops 0.12.0 is not safe" in message
 
 
 def test_a_new_process_opens_a_file_and_imports_no_room_that_it_does_not_name(saved, tmp_path):
@@ -873,7 +841,7 @@ ROWS_BEFORE = pa.table(
 
 
 def test_a_file_of_an_earlier_version_is_opened_and_predicts_the_same():
-    model = load_model(BEFORE).model
+    model = load_model(BEFORE, compiled=True).model  # it has a one-hot encoder
     expected = [
         *(-0.1535889692743278, 0.3606920057863546, -0.5546135115563171),
         *(0.27865384156838724, -0.49185030501128846),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import csv, feather, ipc, parquet
+from pyarrow import csv, feather, parquet
 from sklearn.linear_model import RidgeClassifier
 
 from neverworse import ProjectedLeastSquaresClassifier
@@ -69,9 +69,6 @@ def written(path, table):
         parquet.write_table(arrow, path, row_group_size=100)
     elif path.suffix == ".feather":
         feather.write_feather(arrow, path)
-    elif path.suffix == ".arrows":
-        with ipc.new_stream(path, arrow.schema) as writer:
-            writer.write_table(arrow, max_chunksize=70)
     else:
         plain = table.assign(visit=table["visit"].astype(str), time=table["time"].astype(str))
         plain.to_json(path, orient="records", lines=True)
@@ -85,7 +82,7 @@ def predicted(model, *paths, noticed=None, missing=(), **options):
     return pa.concat_tables(list(batches)).to_pandas()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
 def test_batches_give_the_same_as_all_rows_at_once(model, tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(reading, "BATCH_ROWS", 64)
     monkeypatch.setattr(formats, "BLOCK_BYTES", 4096)
@@ -164,7 +161,7 @@ def test_other_columns_and_new_levels_are_noticed(model, tmp_path):
     assert "'new'" in third
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".jsonl"])
 def test_columns_that_are_missing(model, tmp_path, suffix):
     path = written(tmp_path / f"t{suffix}", TABLE.rename(columns={"count": "Counts"}))
     with pytest.raises(TableError, match=r"lacks 1 column .*: 'count'.*Did you mean 'Counts'\?"):

@@ -161,9 +161,9 @@ QUARTERS = [f"{k}.25" for k in range(12)]
             ["3,2 %", "4,0 %", "?"],
             "missing values: --missing '?'; if the column is a category: --cat",
         ),
-        ([*KILOGRAMS, "300 g"], "several units: '0 kg' (row 1) and '300 g' (row 13). Write all"),
-        ([*KILOGRAMS, "300"], "several units: '0 kg' (row 1) and '300' (row 13)"),
-        ([*QUARTERS, "3,25"], "several notations: '0.25' (row 1) and '3,25' (row 13). Write all"),
+        ([*KILOGRAMS, "300 g"], "numbers such as '0 kg', but also '300 g' in 1 of its rows, first"),
+        ([*KILOGRAMS, "300"], "numbers such as '0 kg', but also '300' in 1 of its rows, first"),
+        ([*QUARTERS, "3,25"], "numbers such as '0.25', but also '3,25' in 1 of its rows, first"),
         (["16/01/2020", "17/01/2020", "01/18/2020"], "(day/month/year), but also '01/18/2020'"),
         (
             ["20.05.2021", "22.05.2021", "2021-05-21"],
@@ -173,7 +173,7 @@ QUARTERS = [f"{k}.25" for k in range(12)]
         (["20.05.2021", "21.05.2021", "unknown"], "--missing 'unknown'"),
         (
             ["1.5", "2.5", "3.5", "5,5,5", "x"],
-            "has numbers, but also '5,5,5', 'x' in 2 of its rows",
+            "has numbers such as '1.5', but also '5,5,5', 'x' in 2 of its rows",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_codes_are_categories(values):
 def test_a_few_values_in_several_units_are_named():
     reading, _, look = read(["1st", "2nd", "3rd"])
     assert reading is None
-    assert "'1st' (row 1) and '2nd' (row 2)" in look
+    assert "'1st' and '2nd' are numbers in several units" in look
 
 
 # Whatever is written in a convention is read back

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._metadata_requests import SIMPLE_METHODS
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from neverworse.tables import ModelFileError, load_any_model
+from neverworse.tables import ModelFileError
 from neverworse.tables._model_file import unzipped
 from tests.tables.test_model_file import (
     EVIL,
@@ -28,6 +28,7 @@ from tests.tables.test_model_file import (
     as_dict,
     evil,
     listed,
+    load_any_model,
     node,
     refusal,
     repacked,
@@ -225,9 +226,9 @@ def test_losses_with_nonsense_are_made_or_refused(tmp_path, full, args, content)
 
 OPEN = """
 import sys
-from neverworse.tables import ModelFileError, load_any_model
+from neverworse.tables import ModelFileError, load_model
 try:
-    load_any_model(sys.argv[1])
+    load_model(sys.argv[1], ours=False)
 except ModelFileError as error:
     print(error)
 """

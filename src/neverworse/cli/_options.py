@@ -156,7 +156,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add(
         "TABLE...",
         "CSV, TSV, Parquet, Feather, Arrow, JSON lines or Excel, compressed or not; several files "
-        "with the same columns, a folder of them, or - for standard input",
+        "with the same columns, or - for standard input",
     )
     add("--target COLUMN", TARGET, required=True)
     add("--unlabeled TABLE...", "more rows without labels, with the same columns")

@@ -110,7 +110,6 @@ def _read_tables(
             raise TableError(
                 f"There is no file {path}, the table of this fit.",
                 "Say in which folder neverworse fit was run: --from DIR.",
-                code="file",
             )
     files, table, settings = fit.read_tables(fitted, fit.settings_of(fitted), scratch)
     changed = {(each.name, each.sha256) for each in study.data.files}
@@ -120,7 +119,6 @@ def _read_tables(
             f"{', '.join(sorted({name for name, _ in changed}))} changed since neverworse fit: "
             "labels belong to the rows of the table as it was.",
             "Restore it, or run neverworse fit again.",
-            code="file",
         )
     return files, table, settings
 

@@ -33,7 +33,7 @@ def predict(arguments: argparse.Namespace) -> None:
                 f"--out would replace the table {arguments.out}. Name another file."
             )
     loaded = tables.load_model(arguments.model, compiled=arguments.trust_compiled)
-    _print_notes(arguments, loaded.notes)
+    _print_notes(arguments, [loaded.note])
     noticed = tables.Noticed(expected=tuple(loaded.facts.get("no_features", ())))
     batches = tables.predict_batches(
         loaded.model,
@@ -77,7 +77,7 @@ def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
 def _print_notes(arguments: argparse.Namespace, notes: Iterable[str]) -> None:
     """Print notes to standard error, each once."""
     if not arguments.quiet:
-        for note in dict.fromkeys(notes):
+        for note in dict.fromkeys(filter(None, notes)):
             print(f"neverworse {arguments.command}: note: {common.plain(note)}", file=sys.stderr)
 
 
@@ -87,7 +87,8 @@ def audit(arguments: argparse.Namespace) -> int:
     if not isinstance(prior, str) and None in prior:
         raise common.CommandError("Here, --prior must name the class: CLASS=LOW..HIGH.")
     paths = [path for path in (arguments.model, arguments.against) if path is not None]
-    loaded = [tables.load_any_model(path, compiled=arguments.trust_compiled) for path in paths]
+    trust = arguments.trust_compiled
+    loaded = [tables.load_model(path, compiled=trust, ours=False) for path in paths]
     models = [each.model for each in loaded]
     if arguments.against is None:
         models.append(_supervised(models[0], arguments.model))
@@ -106,7 +107,7 @@ def audit(arguments: argparse.Namespace) -> int:
         response=_response(models) if arguments.response == "auto" else arguments.response,
         class_prior=prior or None,
     )
-    _print_notes(arguments, [note for each in loaded for note in each.notes])
+    _print_notes(arguments, [each.note for each in loaded])
     common.print_results(arguments, found.to_dict(), [common.wrapped(found.summary())])
     return 0 if found.holds else common.NOT_GUARANTEED
 
@@ -114,11 +115,12 @@ def audit(arguments: argparse.Namespace) -> int:
 def _supervised(model: Any, path: Path) -> Any:
     """Return the supervised model inside a model of ``neverworse fit``."""
     with tables.believing(f"{path} cannot be used", common.CommandError):
-        if not (isinstance(model, tables.TableClassifier) and model.has_supervised):
+        found = model.supervised() if isinstance(model, tables.TableClassifier) else None
+        if found is None:
             raise common.CommandError(
                 f"{path} contains no supervised model to compare with. Name one: --against MODEL."
             )
-        return model.supervised()
+        return found
 
 
 def _response(models: list[Any]) -> str:

@@ -13,15 +13,8 @@ from neverworse.tables._classifier import (
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables._errors import (
-    ModelFileError,
-    PlanError,
-    TableError,
-    UnreadableColumnsError,
-    believing,
-    in_options,
-)
-from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
+from neverworse.tables._errors import ModelFileError, PlanError, TableError, believing, in_options
+from neverworse.tables._model_file import LoadedModel, load_model, save_model
 from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
 from neverworse.tables.preparation import TablePreparation
 from neverworse.tables.preparation.notation import KINDS
@@ -40,30 +33,18 @@ from neverworse.tables.preparation.values import (
     read_target,
     row_weights,
 )
-from neverworse.tables.reading import (
-    StoredTable,
-    is_large,
-    read_table,
-    stacked,
-    store,
-    stream_batches,
-    table_files,
-)
+from neverworse.tables.reading import StoredTable, is_large, read_table, stacked, store, table_files
 from neverworse.tables.reading.files import TableFile, printable
 from neverworse.tables.reading.formats import ReadOptions
 
-# Classes of which fitted models consist besides estimators and arrays: none of this room.
-FITTED_PARTS: tuple[type, ...] = ()
-
-__all__ = ["FITTED_PARTS"]
-__all__ += ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
+__all__ = ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
 __all__ += ["fitted_features", "outputs"]
-__all__ += ["ModelFileError", "TableError", "UnreadableColumnsError", "believing", "in_options"]
-__all__ += ["LoadedModel", "load_any_model", "load_model", "save_model"]
+__all__ += ["ModelFileError", "TableError", "believing", "in_options"]
+__all__ += ["LoadedModel", "load_model", "save_model"]
 __all__ += ["Noticed", "audit_table", "id_texts", "predict_batches", "reading_of", "with_names"]
 __all__ += ["TablePreparation", "write_csv", "write_json_lines", "write_parquet"]
 __all__ += ["ColumnPlan", "check_readable", "describe"]
 __all__ += ["KINDS", "DateOrder", "PlanError", "found_options", "read_plan", "text_columns"]
 __all__ += ["Target", "coded", "count_labels", "find_column", "read_target", "row_weights"]
 __all__ += ["ReadOptions", "StoredTable", "TableFile", "is_large", "printable", "store"]
-__all__ += ["read_table", "stacked", "stream_batches", "table_files"]
+__all__ += ["read_table", "stacked", "table_files"]

@@ -119,10 +119,7 @@ class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ign
         return self
 
     def fit_target(self, X: Any, target: Target, sample_weight: Any = None) -> Matrix | Rows:
-        """Fit to labels that were found before, and return the features of all rows.
-
-        Those of a `StoredTable` are made anew in every pass.
-        """
+        """Fit to labels that were found before, and return the features of all rows."""
         table = as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
@@ -164,16 +161,12 @@ class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ign
         assumptions = replace(about, class_prior=prior)
         return replace(certificate, assumptions=assumptions, class_weight=weight)
 
-    @property
-    def has_supervised(self) -> bool:
-        """Whether there is a supervised model of the same features inside."""
-        return hasattr(self, "baseline_") or hasattr(vars(self).get("estimator_"), "supervised_")
-
-    def supervised(self) -> TableClassifier:
-        """Return the supervised model of the same features, which this one is never worse than."""
-        fitted, baseline = self._fitted(), copy(self)
-        baseline.estimator_ = self.baseline_ if hasattr(self, "baseline_") else fitted.supervised_
-        return baseline
+    def supervised(self) -> TableClassifier | None:
+        """Return the supervised model of the same features, if there is one inside."""
+        baseline = copy(self)
+        held = getattr(self._fitted(), "supervised_", None)
+        baseline.estimator_ = getattr(self, "baseline_", held)
+        return None if baseline.estimator_ is None else baseline
 
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")
@@ -211,11 +204,10 @@ class PreparedRows(ChunkedRows):
 
 
 class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted classifier with a threshold or calibrated probabilities.
+    """A fitted classifier with a threshold or calibrated probabilities, or both.
 
     Of two classes, that at position `positive` is predicted where its probability is at least
-    `threshold`. `sigmoids`, of shape (n_scores, 2), has slope and offset for the logits of each
-    score of `calibration_scores`. If one of them is None, the estimator itself decides.
+    `threshold`; `sigmoids` has slope and offset for each of `calibration_scores`.
     """
 
     def __init__(
@@ -254,10 +246,9 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
-    """Return the positions of predicted classes, their scores, and the probabilities of all.
+    """Return positions of predicted classes, their scores, and the probabilities of all classes.
 
-    Scores are those of least squares if that is what decides, otherwise probabilities, or distances
-    from the boundary where there are none.
+    Scores are those of least squares if it decides, otherwise probabilities, or else distances.
     """
     shares: Matrix | None = None
     if hasattr(classifier, "predict_proba"):
@@ -276,10 +267,7 @@ def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
 
 
 def calibration_scores(model: Any, X: Any) -> Matrix:
-    """Return what is calibrated: the decision function or, without one, the probabilities.
-
-    Of shape (n_rows, n_classes), or (n_rows, 1) for the second of two classes.
-    """
+    """Return decisions, or else probabilities, of all classes, or of the second of two."""
     has_decisions = hasattr(model, "decision_function")
     scores = model.decision_function(X) if has_decisions else model.predict_proba(X)
     scores = np.asarray(scores, dtype=np.float64)
@@ -317,10 +305,7 @@ def id_texts(column: Any) -> pa.Array:
 
 
 def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
-    """Write rows as CSV, with an apostrophe before text that a spreadsheet would run as a formula.
-
-    With `keep_formulas`, such text is written as it is.
-    """
+    """Write rows as CSV; an apostrophe is put before text that a spreadsheet would run."""
 
     def escaped(texts: Any) -> Any:
         formula = pc.match_substring_regex(texts, FORMULA)

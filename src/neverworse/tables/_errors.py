@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -31,10 +31,8 @@ class TableError(ValueError):
     code : {"file", "column", "value", "label", "memory", "option"}
         What it is about: a file as a whole, which columns there are, the values of a column, the
         target, a table that is larger than memory, or a setting that the model does not accept.
-    column : str, optional
-        The column that is meant.
-    row : int, optional
-        The row that is meant, counted from 0.
+    column, row : str and int, optional
+        The column that is meant, and its row, counted from 0.
 
     Examples
     --------
@@ -57,42 +55,18 @@ class TableError(ValueError):
         super().__init__(f"{problem}{where} {fix}".rstrip())
         self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
 
-    def moved(self, n_rows: int) -> TableError:
-        """Return the same error about a row `n_rows` further down."""
-        row = None if self.row is None else self.row + n_rows
-        return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
-
-
-class UnreadableColumnsError(TableError):
-    """Several columns that cannot be read; `errors` has one error for each.
-
-    Examples
-    --------
-    >>> from neverworse.tables import TableError, UnreadableColumnsError
-    >>> errors = [TableError("Bad dates.", column="born"), TableError("Bad sums.", column="sum")]
-    >>> [error.column for error in UnreadableColumnsError(errors).errors]
-    ['born', 'sum']
-    """
-
-    def __init__(self, errors: Sequence[TableError]) -> None:
-        reasons = "".join(f"\n- {error}" for error in errors)
-        super().__init__(f"{len(errors)} columns cannot be read:{reasons}")
-        self.errors = tuple(errors)
-
 
 class PlanError(ValueError):
-    """A plan that cannot be used; the message says what to change, `column` in which entry.
+    """A plan that cannot be used; the message says what to change.
 
     Examples
     --------
-    >>> from neverworse.tables import PlanError
-    >>> PlanError("The plan has no column 'age'.", column="age").column
-    'age'
+    >>> from neverworse.tables import TableClassifier
+    >>> TableClassifier(columns={"age": {"kind": "numeric"}}).fit({"age": [1, 2]}, ["a", "b"])
+    Traceback (most recent call last):
+        ...
+    neverworse.tables._errors.PlanError: ...
     """
-
-    def __init__(self, message: str, *, column: str | None = None) -> None:
-        super().__init__(message)
-        self.column = column
 
 
 class ModelFileError(ValueError):
@@ -110,10 +84,7 @@ class ModelFileError(ValueError):
 
 @contextmanager
 def believing(what: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn exceptions, but those of the types `others`, into a `ModelFileError`.
-
-    For code that uses a model from a file, whose parts may be inconsistent.
-    """
+    """Turn exceptions, but `others`, into a `ModelFileError`: parts of a file may not fit."""
     kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
     try:
         yield

@@ -1,10 +1,9 @@
 """Save a fitted model in a file, and open such a file without ever running what it contains.
 
 A model file is one of skops (a zip archive with a description of all objects in ``schema.json``
-and their arrays beside it), which ``skops.io.load`` reads as well, with one member more:
-``neverworse.json`` has facts about the model and the SHA-256 of everything else. It finds what was
-changed by accident or by hand. It is no signature: who can write a file can write this, too. What
-keeps a file from doing harm is in `neverworse.tables._trusted`.
+and their arrays beside it) with one member more: ``neverworse.json`` has facts about the model and
+the SHA-256 of everything else, which finds changes, but is no signature. What keeps a file from
+doing harm is in `neverworse.tables._trusted`.
 """
 
 from __future__ import annotations
@@ -27,13 +26,7 @@ from neverworse import __version__
 from neverworse._files import write_whole
 from neverworse._words import cropped, install, quoted
 from neverworse.tables._errors import AGAIN, ModelFileError
-from neverworse.tables._trusted import (
-    NOT_LISTED,
-    check_encoders,
-    checked_tree,
-    is_trusted,
-    nodes_with_file,
-)
+from neverworse.tables._trusted import NOT_LISTED, checked_tree, is_trusted, nodes_with_file
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
@@ -60,38 +53,31 @@ class LoadedModel:
         What was saved with it; empty if it was not saved by neverworse.
     sha256 : str
         Of the file.
-    notes : tuple of str
-        Sentences about versions that differ from those with which the model was saved.
+    note : str
+        A sentence about versions, if they differ from those with which the model was saved.
 
     Examples
     --------
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> from neverworse.tables import TableClassifier, load_model, save_model
-    >>> table = pa.table({"age": [20, 30, 40, 50]})
-    >>> clf = TableClassifier().fit(table, ["young", "young", None, "old"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     digest = save_model(clf, f"{folder}/model.skops", facts={"made": "here"})
-    ...     loaded = load_model(f"{folder}/model.skops")
-    >>> loaded.facts, loaded.sha256 == digest
-    ({'made': 'here'}, True)
-    >>> print(loaded.model.predict(table))
-    ['young' 'young' 'young' 'old']
+    See `save_model`.
+
+    >>> from neverworse.tables import LoadedModel
+    >>> LoadedModel("any model", {"made": "here"}, "ab12").facts
+    {'made': 'here'}
     """
 
     model: Any
     facts: dict[str, Any]
     sha256: str
-    notes: tuple[str, ...] = ()
+    note: str = ""
 
 
 def save_model(
     model: Any, path: str | Path, *, facts: dict[str, Any] | None = None, compiled: bool = False
 ) -> str:
-    """Save a fitted model; `load_model` opens the file.
+    """Save a fitted model, and return the SHA-256 of the file; `load_model` opens it.
 
-    The same model gives the same bytes, unless it contains a set of strings, whose order Python
-    chooses anew in every process.
+    A `ModelFileError` says so if the model contains something that could not be opened again. The
+    same model gives the same bytes, unless it contains a set of strings.
 
     Parameters
     ----------
@@ -104,27 +90,21 @@ def save_model(
     compiled : bool
         Whether the model may predict with compiled code, see `load_model`.
 
-    Returns
-    -------
-    sha256 : str
-        Of the file.
-
-    Raises
-    ------
-    ModelFileError
-        If the model contains something with which it could not be opened again.
-
     Examples
     --------
-    See `LoadedModel`, which is what `load_model` returns.
-
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from neverworse.tables import save_model
-    >>> save_model(FunctionTransformer(print), "model.skops")
-    Traceback (most recent call last):
-        ...
-    neverworse.tables._errors.ModelFileError: ...
+    >>> import tempfile
+    >>> from neverworse.tables import TableClassifier, load_model, save_model
+    >>> table = {"age": [20, 30, 40, 50]}
+    >>> clf = TableClassifier().fit(table, ["young", "young", None, "old"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sha256 = save_model(clf, f"{folder}/model.skops")
+    ...     loaded = load_model(f"{folder}/model.skops")
+    >>> print(loaded.model.predict(table))
+    ['young' 'young' 'young' 'old']
     """
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise ModelFileError(f"There is no folder {folder}. Make it, or name another.")
     skops = _skops()
     otherwise = "skops cannot write its contents, or cannot read them back."
     with refusing(f"This {type(model).__name__} cannot be saved", otherwise):
@@ -150,7 +130,7 @@ def save_model(
     return _sha256(contents)
 
 
-def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
+def load_model(path: str | Path, *, compiled: bool = False, ours: bool = True) -> LoadedModel:
     """Open a file of `save_model`; a `ModelFileError` says why it is refused, if it is.
 
     Parameters
@@ -160,6 +140,8 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
         Whether to accept models that predict with compiled code of scikit-learn: trees,
         neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
         one could crash the process. Pass True only if you know where the file comes from.
+    ours : bool
+        Whether to refuse other models of scikit-learn, saved with skops alone.
 
     Examples
     --------
@@ -167,23 +149,21 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     >>> loaded = load_model("neverworse-fit/model.skops")  # doctest: +SKIP
     >>> loaded.model.predict(table)  # doctest: +SKIP
     """
-    return _load(Path(path), compiled, ours=True)
-
-
-def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
-    """Open any scikit-learn model that was saved with skops, with the same care as `load_model`."""
-    return _load(Path(path), compiled, ours=False)
-
-
-def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
+    path = Path(path)
     if not path.is_file():
         raise ModelFileError(f"There is no file {path}. Give the model.skops of a fit.")
     _skops()
     facts: dict[str, Any] = {}
-    notes: tuple[str, ...] = ()
-    what = f"{path} is refused"
+    what, note = f"{path} is refused", ""
     with refusing(what, DAMAGED):
-        contents = _zip_archive(path)
+        if path.stat().st_size > MAX_BYTES:
+            raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB.")
+        contents = path.read_bytes()
+        if contents.startswith(PICKLE):
+            reason = "it is a pickle (of pickle or joblib), which could run any code when opened."
+            raise ModelFileError(f"{reason} {WITH_SKOPS}")
+        if not contents.startswith(b"PK"):
+            raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
         members = unzipped(contents)
         if SCHEMA not in members:
             raise ModelFileError(f"it is a zip archive, but not a model of skops. {WITH_SKOPS}")
@@ -191,22 +171,19 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
             raise ModelFileError("it was not written by neverworse. Give the model.skops of a fit.")
         if FACTS in members:
             document = _unsealed(members)
-            facts, notes = document["facts"], _notes(document)
+            facts, note = document["facts"], _note(document)
             what = f"{path}, written by neverworse {document['neverworse']}, is refused"
     with refusing(what, f"neverworse {__version__} cannot open what it describes. {AGAIN}"):
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         model = _build(tree, members, compiled)
         if not hasattr(model, "predict"):
             raise ModelFileError(f"a {type(model).__name__} has no method predict. {WITH_SKOPS}")
-    return LoadedModel(model, facts, _sha256(contents), notes)
+    return LoadedModel(model, facts, _sha256(contents), note)
 
 
 @contextmanager
 def refusing(what: str, otherwise: str) -> Iterator[None]:
-    """Turn every exception into a `ModelFileError`, with the reason `otherwise` if it is another.
-
-    A malicious file can make zip, JSON, NumPy and scikit-learn raise anything.
-    """
+    """Turn every exception, as files can cause any, into a `ModelFileError`."""
     try:
         yield
     except ModelFileError as error:
@@ -224,8 +201,7 @@ def _skops() -> ModuleType:
     except ImportError:
         raise ModelFileError(f"Model files need skops. {install('tables')}") from None
     if Version(skops.__version__) < Version(OLDEST_SKOPS):
-        old = f"skops {skops.__version__} is too old to be safe."
-        raise ModelFileError(f"{old} {install('tables')}")
+        raise ModelFileError(f"skops {skops.__version__} is not safe. {install('tables')}")
     return skops.io
 
 
@@ -251,9 +227,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
         unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
             raise ModelFileError(f"it contains {quoted(unknown)}, {NOT_LISTED}")
-        model = skops.loads(archive, trusted=asked)
-    check_encoders(model)
-    return model
+        return skops.loads(archive, trusted=asked)
 
 
 def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
@@ -273,15 +247,11 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     return document
 
 
-def _notes(document: dict[str, Any]) -> tuple[str, ...]:
-    from packaging.version import Version
-
+def _note(document: dict[str, Any]) -> str:
     saved = f"neverworse {document['neverworse']} and scikit-learn {document['scikit-learn']}"
     here = f"neverworse {__version__} and scikit-learn {sklearn.__version__}"
-    is_newer = Version(document["neverworse"]) > Version(__version__)
-    if not is_newer and document["scikit-learn"] == sklearn.__version__:
-        return ()
-    return (f"The model was saved with {saved}, and this is {here}: predictions may differ.",)
+    other = f"The model was saved with {saved}, and this is {here}: predictions may differ."
+    return "" if saved == here else other
 
 
 def _seal(document: dict[str, Any]) -> str:
@@ -291,19 +261,6 @@ def _seal(document: dict[str, Any]) -> str:
 
 def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
-
-
-def _zip_archive(path: Path) -> bytes:
-    """Return the contents of a file that begins as a zip archive, and is not too large."""
-    if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(f"it is larger than {MAX_BYTES // 2**30} GiB, too large for a model.")
-    contents = path.read_bytes()
-    if contents.startswith(PICKLE):
-        reason = "it is a pickle (of pickle or joblib), which could run any code when opened."
-        raise ModelFileError(f"{reason} {WITH_SKOPS}")
-    if not contents.startswith(b"PK"):
-        raise ModelFileError(f"it is not a model file, which is a zip archive. {WITH_SKOPS}")
-    return contents
 
 
 def unzipped(contents: bytes) -> dict[str, bytes]:

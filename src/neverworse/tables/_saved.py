@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,7 +31,7 @@ from neverworse.tables.preparation.values import (
 )
 from neverworse.tables.reading import check_unique, stream_batches
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.formats import TEXT, ReadOptions, spells_number
+from neverworse.tables.reading.formats import TEXT, ReadOptions, written
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
@@ -71,11 +72,7 @@ def predict_batches(
     id_name: str | None = None,
     probabilities: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield the predictions of one batch of rows after another; `noticed` collects notes.
-
-    `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
-    those of all classes are added.
-    """
+    """Yield predictions of one batch of rows after another; rows have ids, or else numbers."""
     ids = [] if id_name is None else [id_name]
     with believing(USING):
         model = copy(model)
@@ -97,11 +94,8 @@ def predict_batches(
     for file in files:
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
-                try:
-                    with believing(USING):
-                        predicted = _predicted(model, batch, noticed, id_name, probabilities)
-                except TableError as error:
-                    raise error.moved(noticed.n_rows) from None
+                with believing(USING):
+                    predicted = _predicted(model, batch, noticed, id_name, probabilities)
                 yield predicted
 
 
@@ -130,12 +124,13 @@ def _predicted(
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MAX_LEVELS:
             counter.update(levels)
-    best, scores, shares = outputs(model.estimator_, model.preparation_.transform(table))
+    features = model.preparation_.transform(table, first_row=noticed.n_rows)
+    best, scores, shares = outputs(model.estimator_, features)
     names = [str(name) for name in model.classes_.tolist()]
     columns: dict[str, Any] = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
     if probabilities and shares is None:
-        problem = "This model has no probabilities."
-        raise TableError(problem, "Leave out --probabilities.", code="option")
+        fix = "Leave out --probabilities."
+        raise TableError("This model has no probabilities.", fix, code="option")
     if probabilities and shares is not None:
         columns |= {f"probability: {name}": shares[:, k] for k, name in enumerate(names)}
     row_names = np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1
@@ -150,11 +145,7 @@ def _predicted(
 
 
 class OnTable:
-    """A fitted classifier that predicts the rows of a fixed table, with classes as text.
-
-    Models take rows as a table, a data frame or an array, and have classes of any type; as this,
-    all of them can be compared.
-    """
+    """Any fitted classifier as one that predicts the rows of a fixed table, with text classes."""
 
     def __init__(self, model: Any, table: pa.Table) -> None:
         if not hasattr(model, "classes_"):
@@ -166,23 +157,18 @@ class OnTable:
         self._order = np.argsort(classes)
         self.classes_ = classes[self._order]
         self._rows = _rows_for(model, table)
+        for name in ("predict_proba", "decision_function"):
+            if hasattr(model, name):  # an audit looks for it
+                setattr(self, name, partial(self._in_order, getattr(model, name)))
 
     def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
         return spelled(self.estimator_.predict(self._rows))
 
-    def __getattr__(self, name: str) -> Any:
-        # Only what the model has: an audit looks for it.
-        if name not in ("predict_proba", "decision_function"):
-            raise AttributeError(name)
-        method = getattr(self.__dict__["estimator_"], name)
-
-        def in_order(X: Any) -> AnyArray:  # noqa: ARG001
-            scores = np.asarray(method(self._rows))
-            if scores.ndim == 2:
-                return scores[:, self._order]
-            return scores if self._order[0] == 0 else -scores
-
-        return in_order
+    def _in_order(self, method: Callable[[Any], Any], X: Any) -> AnyArray:  # noqa: ARG002
+        scores = np.asarray(method(self._rows))
+        if scores.ndim == 2:
+            return scores[:, self._order]
+        return scores if self._order[0] == 0 else -scores
 
 
 def audit_table(
@@ -198,8 +184,8 @@ def audit_table(
 ) -> Audit:
     """Compare two fitted classifiers on a table of which some rows have a label, in `target`.
 
-    `markers` mark unlabeled rows besides empty cells, `weight` is the column of the weights of
-    rows, and columns in `ignored` are no features; for `settings` see `neverworse.audit`.
+    `markers` mark unlabeled rows besides empty cells, `weight` is a column of weights, and columns
+    in `ignored` are no features; for `settings` see `neverworse.audit`.
 
     Examples
     --------
@@ -246,11 +232,9 @@ def spelled(classes: Any) -> AnyArray:
     """Return classes as text, the same for 1, 1.0, "1" and for True, "true"; None stays."""
 
     def text_of(value: Any) -> str | None:
-        text = str(value).strip()
-        if value is None or text.casefold() in ("true", "false"):
-            return None if value is None else text.casefold()
-        is_whole = spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53
-        return str(int(float(text))) if is_whole else text
+        text = written(value)
+        text = text.casefold() if text.casefold() in ("true", "false") else text
+        return None if value is None else text
 
     return np.array([text_of(value) for value in np.asarray(classes).tolist()], object)
 

@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from operator import index
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import OneHotEncoder
 
 from neverworse._words import cropped
 from neverworse.tables._errors import ModelFileError
@@ -69,6 +67,8 @@ PLAIN = (
         )
     ),
 )
+# It writes where its attributes say, through compiled code that does not look for such a place.
+NOT_PLAIN = "sklearn.preprocessing._encoders.OneHotEncoder"
 SCALARS = {f"numpy.{scalar.__name__}": scalar for scalar in np.sctypeDict.values()}
 KEYS = {"builtins.float", "builtins.int", "builtins.str"} | {
     name
@@ -110,8 +110,7 @@ MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines ge
 def our_class(module: str, name: str) -> type | None:
     """Return a class of this package, if model files may contain it: a public estimator or a part.
 
-    The sub-package of the module that the file names comes first. Others follow, as classes move
-    between versions, but keep their names.
+    Classes move between modules from version to version, but keep their names.
     """
     named = module.removeprefix("neverworse.").partition(".")[0]
     for room in sorted(ROOMS, key=lambda each: each != named):
@@ -119,7 +118,7 @@ def our_class(module: str, name: str) -> type | None:
         found = getattr(offered, name) if name in offered.__all__ else None
         if isinstance(found, type) and issubclass(found, BaseEstimator):
             return found
-        for part in offered.FITTED_PARTS:
+        for part in getattr(offered, "FITTED_PARTS", ()):
             if part.__name__ == name:
                 return part
     return None
@@ -137,9 +136,8 @@ def is_trusted(full: str, *, compiled: bool) -> bool:
 def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     """Return a copy of what the ``schema.json`` of a file describes, if all is on the lists.
 
-    Without the ids: skops follows them from node to node, so that a small file could describe a
-    tree of any size, or one that contains itself. With the modules in which our classes are now.
-    Models that are not `PLAIN` are accepted only if they may be `compiled`.
+    Without the ids, by which a small file could describe a tree of any size, or one that contains
+    itself, and with the modules in which our classes are now.
     """
     if depth > MAX_DEPTH:
         raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, more than any model needs.")
@@ -171,7 +169,7 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
     shown = cropped(full, 200)
     if loader == "ObjectNode":
         is_allowed = full.startswith("sklearn.") or is_trusted(full, compiled=True)
-        is_compiled = not full.startswith(PLAIN)
+        is_compiled = not full.startswith(PLAIN) or full == NOT_PLAIN
     else:
         is_allowed = full in LOADERS.get(loader, ()) or full.startswith(FROM.get(loader, ()))
         is_compiled = loader in COMPILED_LOADERS
@@ -211,81 +209,8 @@ def _check_dict(node: dict[str, Any]) -> None:
 
 def nodes_with_file(tree: Any) -> Iterator[dict[str, Any]]:
     """Yield the nodes whose numbers are in another member of the file."""
-    if isinstance(tree, list):
-        for part in tree:
-            yield from nodes_with_file(part)
-    elif isinstance(tree, dict):
-        if isinstance(tree.get("__loader__"), str) and isinstance(tree.get("file"), str):
-            yield tree
-        for part in tree.values():
-            yield from nodes_with_file(part)
-
-
-def check_encoders(model: Any) -> None:
-    """Raise a `ModelFileError` if an encoder in a model would write outside of its features.
-
-    scikit-learn's `OneHotEncoder` writes where its attributes tell it to, through compiled code
-    that does not look whether there is such a place.
-    """
-    for part in _parts(model):
-        if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
-            try:
-                if _is_consistent(part):
-                    continue
-            except (AttributeError, IndexError, TypeError, ValueError):
-                pass
-            raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
-
-
-def _parts(model: Any) -> Iterator[Any]:
-    """Yield all objects of a model once."""
-    seen: set[int] = set()
-    waiting = [model]
-    while waiting:
-        part = waiting.pop()
-        if id(part) in seen or isinstance(part, str | bytes | int | float | complex | None):
-            continue
-        seen.add(id(part))
-        yield part
-        if isinstance(part, dict):
-            waiting += part.values()
-        elif isinstance(part, list | tuple | set):
-            waiting += part
-        elif isinstance(part, np.ndarray):
-            waiting += part.ravel().tolist() if part.dtype == object else []
-        else:
-            waiting += getattr(part, "__dict__", {}).values()
-
-
-def _is_consistent(encoder: OneHotEncoder) -> bool:
-    """Whether every level is found, and has a place among the columns of its feature."""
-    none = [None] * len(encoder.categories_)
-    dropped, grouped = encoder._drop_idx_after_grouping, encoder._infrequent_enabled
-    features = zip(
-        encoder.categories_,
-        encoder._n_features_outs,
-        none if dropped is None else dropped,
-        encoder._default_to_infrequent_mappings if grouped else none,
-        encoder._infrequent_indices if grouped else none,
-        strict=True,
-    )
-    return all(_fits(*feature) for feature in features)
-
-
-def _fits(levels: Any, n_columns: Any, dropped: Any, groups: Any, rare: Any) -> bool:
-    # Numbers are searched for, so they must be in order; words are looked up.
-    numbers = np.array([level for level in levels.tolist() if isinstance(level, int | float)], "f8")
-    places = np.arange(len(levels)) if groups is None else groups
-    if dropped is not None:
-        places = places[places != index(dropped)]
-        places = places - (places > index(dropped))
-    used = np.unique(places)
-    if groups is not None and (len(groups) != len(levels) or not np.take(groups, rare).size):
-        return False
-    return (
-        (levels.ndim == 1 and levels.dtype.kind in "biufOUS")
-        and not (np.isnan(numbers[:-1]).any() or (np.diff(numbers) <= 0.0).any())
-        and (type(n_columns) is int and n_columns == len(used))
-        and (used.dtype.kind in "iu" and np.array_equal(used, np.arange(len(used))))
-        and (rare is None) == (groups is None)
-    )
+    if isinstance(tree, dict) and "__loader__" in tree and isinstance(tree.get("file"), str):
+        yield tree
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    for part in parts:
+        yield from nodes_with_file(part)

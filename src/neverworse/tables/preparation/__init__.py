@@ -27,9 +27,9 @@ from neverworse.tables.preparation.plan import (
     MAX_LEVELS,
     ColumnPlan,
     check_readable,
-    infinite,
-    level_of,
+    level_counts,
     plan_columns,
+    too_large,
 )
 from neverworse.tables.preparation.recognise import DateOrder, check_plan, from_entry
 from neverworse.tables.preparation.values import (
@@ -38,7 +38,6 @@ from neverworse.tables.preparation.values import (
     check_known,
     coded,
     date_part,
-    distinct_days,
     numbers,
 )
 
@@ -61,17 +60,9 @@ class TakesTables:
 class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
-    - *Numbers* (booleans, durations and times of the day as well) are standardised. Missing values
-      are replaced by the mean, and flagged by an indicator.
-    - *Categories*, and text with few distinct values, are one-hot encoded, without an indicator
-      for the most frequent level; a missing value is a level. The rarest of many levels share one
-      indicator.
-    - *Dates* become days since 1970, and points on circles for the time of year, week and day.
-
-    Columns that are empty or constant, that number the rows, or whose text is different in almost
-    every row, are left out; `plans_` says which and why. No label is used, so that rows to be
-    tested on later may be among those that it is fitted to. Parameters are those of
-    `TableClassifier`.
+    What is made of which column stands under "Columns" in docs/command_line.md; `plans_` says why.
+    No label is used, so that rows to be tested on later may be among those that it is fitted to.
+    Parameters are those of `TableClassifier`.
     """
 
     feature_columns_: list[str]  # the column of each feature
@@ -114,11 +105,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         return plan_columns(table, known, self.decimal, self.dates)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Decide what each column is, and find means, scales and levels.
-
-        X may be a table of any library that shares its tables with PyArrow: pandas, polars, DuckDB.
-        Of a `StoredTable`, one column at a time is in memory.
-        """
+        """Decide what each column is, and find means, scales and levels."""
         table = as_table(X)
         self.plans_ = self.plan(table)
         check_readable(self.plans_)
@@ -155,8 +142,8 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
                 other.plan_[name] = entry | {"decimal": decimal, "thousands": thousands}
         return other
 
-    def transform(self, X: Any) -> Matrix:
-        """Return the features of all rows of a table; columns may be in any order."""
+    def transform(self, X: Any, first_row: int = 0) -> Matrix:
+        """Return the features of all rows of a table; messages count them from `first_row` on."""
         check_is_fitted(self, "feature_columns_")
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
@@ -166,14 +153,12 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             for name in self.used_names
         }
 
-        fill = partial(self._fill, features, readings)
-        # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
-        if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
-            batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
-        ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
+        ends = np.cumsum([batch.num_rows for batch in batches])
+        parts = np.split(features, ends[:-1])
+        starts = first_row + ends - [batch.num_rows for batch in batches]
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            list(pool.map(fill, [0, *ends], batches))
+            list(pool.map(partial(self._fill, readings), parts, starts.tolist(), batches))
         return features
 
     @property
@@ -190,15 +175,13 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         """Count values of categories that it was not fitted to, by column."""
         table, found = as_table(X), {}
         for name in self.category_names_:
-            known = set(self.levels_[name])
-            values, codes = coded(table.column(name))
-            counts = np.bincount(codes, minlength=len(values))
-            new: Counter[str] = Counter()
-            for level, n_rows in zip(map(level_of, values), counts.tolist(), strict=True):
-                if n_rows and level not in known:
-                    new["(missing)" if level is None else level] += n_rows
-            if new:
-                found[name] = new
+            counted = level_counts(table.column(name))
+            for level in self.levels_[name]:
+                counted.pop(level, None)
+            if counted:
+                found[name] = Counter(
+                    {"(missing)" if level is None else level: n for level, n in counted.items()}
+                )
         return found
 
     def units(self) -> Vector:
@@ -216,12 +199,6 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
         mean = np.array([value for plan in plans for value in plan.means])
         var = np.array([value for plan in plans for value in plan.variances])
-        finite = np.isfinite(var) & np.isfinite(mean)
-        if not finite.all():
-            name = self._number_columns[int(np.argmin(finite))]
-            problem = f"Column {name!r} has numbers that are too large to be squared."
-            fix = f"Rescale them, or leave the column out: --drop {name!r}."
-            raise TableError(problem, fix, column=name)
         # What differs by no more than rounding errors is not blown up.
         varies = var > (n_rows * EPS * mean) ** 2
         self.scaler_ = Bunch(mean_=mean, scale_=np.sqrt(np.where(varies, var, 1.0)))
@@ -230,66 +207,47 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self, features: Matrix, readings: Mapping[str, Reading], start: int, batch: pa.RecordBatch
+        self, readings: Mapping[str, Reading], out: Matrix, start: int, batch: pa.RecordBatch
     ) -> None:
-        """Write the features of some rows into an array of zeros."""
-        out = features[start : start + batch.num_rows]
-        scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
-        indicated = np.flatnonzero(self._missing).tolist()
-        n_numbers = len(self._number_columns)
-        first = n_numbers + len(indicated)
-        indicator = dict(zip(indicated, range(n_numbers, first), strict=True))
-        raw = self._raw_numbers(batch, readings, start)
-        # Arrays that come and go would cost more than what is done with them.
-        scaled, finite = np.empty(batch.num_rows), np.empty(batch.num_rows, bool)
-        for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
-            np.subtract(values, mean, out=scaled)
-            np.divide(scaled, scale, out=scaled)
-            if not np.isfinite(scaled, out=finite).all():
-                if np.isinf(values).any():
-                    raise infinite(name, start + int(np.argmax(np.isinf(values))))
+        """Write the features of some rows, from `start` on, into an array of zeros."""
+        mean, scale = self.scaler_.mean_, self.scaler_.scale_
+        indicators = len(mean) + np.cumsum(self._missing) - 1
+        for k, (name, values) in enumerate(self._raw_numbers(batch, readings, start)):
+            scaled = (values - mean[k]) / scale[k]
+            if not np.isfinite(scaled).all():
+                if np.isinf(scaled).any():
+                    raise too_large(name, start + int(np.argmax(np.isinf(scaled))))
                 holes = np.isnan(scaled)
                 scaled[holes] = 0.0  # the mean
-                if k in indicator:
-                    out[:, indicator[k]] = holes
+                if self._missing[k]:
+                    out[:, indicators[k]] = holes
             out[:, k] = scaled
+        first = len(mean) + int(self._missing.sum())
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
             places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
-            numbered = np.array([number.get(level_of(value), -1) for value in found])
+            numbered = np.array([number.get(value and value.strip(), -1) for value in found])
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = places[np.minimum(numbered, len(places) - 2)][codes]
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
             first += int(places.max()) + 1
 
-    @property
-    def _number_columns(self) -> list[str]:
-        """The column of each number that is scaled."""
-        of_dates = [name for name in self.date_names_ for _ in self.parts_[name]]
-        return [*self.number_names_, *of_dates]
-
     def _raw_numbers(
         self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
         for name in (*self.number_names_, *self.date_names_):
-            data, reading = pa.chunked_array([batch.column(name)]), readings[name]
-            if name not in self.parts_:
-                yield name, numbers(name, data, reading, start)
-                continue
-            stamps, codes = distinct_days(name, data, reading, start)
-            for part in self.parts_[name]:
-                yield name, date_part(stamps, part)[codes]
+            values = numbers(name, pa.chunked_array([batch.column(name)]), readings[name], start)
+            for part in self.parts_.get(name, ["day"]):
+                yield name, date_part(values, part)
 
     def _name_features(self) -> None:
         """Name all features, and give every level of a category the place of its indicator."""
-        of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
-        names = [*self.number_names_, *of_dates]
-        columns = self._number_columns
-        missing = np.flatnonzero(self._missing)
-        names += [f"{columns[k]} is missing" for k in missing]
-        columns += [columns[k] for k in missing]
+        named = [(name, name) for name in self.number_names_]
+        named += [(n, f"{n} ({part})") for n in self.date_names_ for part in self.parts_[n]]
+        gaps = [named[k][0] for k in np.flatnonzero(self._missing)]
+        named += [(name, f"{name} is missing") for name in gaps]
         self.places_ = {}
         for name, levels in self.levels_.items():
             has_rare = len(levels) > MAX_LEVELS + 1
@@ -297,11 +255,9 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             rare = n_own - 1 if has_rare else -1
             self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
             shown = [*levels[1:n_own], *[OTHER] * has_rare]
-            names += [
-                f"{name} is missing" if v is None else f"{name} = {cropped(v)}" for v in shown
-            ]
-            columns += [name] * len(shown)
-        self._feature_names, self.feature_columns_ = names, columns
+            levels = ["is missing" if v is None else f"= {cropped(v)}" for v in shown]
+            named += [(name, f"{name} {level}") for level in levels]
+        self.feature_columns_, self._feature_names = map(list, zip(*named, strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}

@@ -1,11 +1,7 @@
-"""How the text in the cells of a column is read: as numbers, dates, or yes and no.
-
-All is done on the distinct values of a column, by PyArrow's kernels for text.
-"""
+"""How the distinct texts of a column are read: as numbers, dates, or yes and no."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import AnyArray, Mask, Vector
+from neverworse._typing import Mask, Vector
 
 SPACES = "[\u00a0\u2007\u2009\u202f]"  # that do not break: all count as a space
 CURRENCIES = (
@@ -34,7 +30,7 @@ GROUPED = {  # a whole number of at least four digits; India groups by two befor
 TIME = (
     r"(?:(?:T|,? +)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2}(?:[.,][0-9]+)?))?"
-    r" ?(?:(?P<half>[AaPp])\.?[Mm]\.?)?)?"
+    r" ?(?:(?P<half>[AaPp])\.?[Mm]\.?)?(?P<zone>Z|[-+][0-9]{2}:?[0-9]{2})?)?"
 )
 MONTHS = (  # in English, German, French and Spanish, as far as the first letters tell
     *("jan|ene|jän", "feb|fév|fev", "mar|mär|mrz|mae", "apr|avr|abr", "may|mai", "jun|juin"),
@@ -45,8 +41,10 @@ YES = frozenset(
     ("yes", "y", "true", "t", "ja", "j", "oui", "sí", "si", "sì", "sim", "wahr", "vrai")
 )
 NO = frozenset(("no", "n", "false", "f", "nein", "non", "não", "nao", "nee", "falsch", "faux"))
+TRUE, FALSE = frozenset(("true", "1")), frozenset(("false", "0"))
 THOUSANDS = ("", ",", ".", " ", "'")
-US_PER_DAY = 86_400e6
+DAY = 86_400.0  # seconds
+ISO = "year-month-day"
 PIVOT = 69  # of two-digit years, those from here on are of the last century, as in POSIX
 
 KINDS = ("number", "category", "date", "yes/no", "drop")
@@ -107,18 +105,16 @@ class Reading:
     def parse(self, values: pa.Array) -> Vector:
         """Return numbers, or days since 1970, of strings; NaN for those not written in this way."""
         values = normalised(values)
-        if self._native in ("bool", "time") or "tz=" in self.native:
-            return self._parse_native(values)
-        if self.kind == "yes/no":
+        if self.kind == "yes/no" or self._native == "bool":
             lower = pc.utf8_lower(values)
-            yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in (YES, NO))
+            meant = (TRUE, FALSE) if self._native == "bool" else (YES, NO)
+            yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in meant)
             return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
-        if self.kind == "date" and self.order:
-            return days(with_numbered_months(values), self.order)
+        if self._native == "time":  # in seconds
+            return DAY * days(pc.binary_join_element_wise("1970-01-01", values, " "), ISO)
         if self.kind == "date":
-            with contextlib.suppress(pa.ArrowInvalid):  # faster, and as in ISO 8601
-                return _microseconds(values, pa.timestamp("us")) / US_PER_DAY
-            return days(values, "year-month-day")
+            zoned = "tz=" in self.native
+            return days(with_numbered_months(values), self.order or ISO, zoned=zoned)
         found = Numbers.find(values)
         fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
@@ -128,29 +124,8 @@ class Reading:
         """The native type without its unit and size."""
         return self.native.partition("[")[0].rstrip("3264")
 
-    def _parse_native(self, texts: pa.Array) -> Vector:
-        """Parse booleans, times of day (in seconds) and dates with a time zone as PyArrow does."""
-        try:
-            if self._native == "bool":
-                return np.asarray(texts.cast(pa.bool_()).cast(pa.float64()))
-            if self._native == "time":
-                moments = pc.binary_join_element_wise("1970-01-01T", texts, "")
-                return _microseconds(moments, pa.timestamp("us")) / 1e6
-            unit = "ns" if self.native.startswith("timestamp[ns") else "us"
-            return _microseconds(texts, pa.timestamp(unit, "UTC")) / US_PER_DAY
-        except pa.ArrowInvalid:
-            if len(texts) == 1:
-                return np.array([np.nan])
-        halves = np.array_split(np.arange(len(texts)), 2)  # to find what cannot be parsed
-        return np.concatenate([self._parse_native(texts.take(pa.array(half))) for half in halves])
-
 
 NUMBERS, DATES = Reading("number"), Reading("date")
-
-
-def _microseconds(texts: pa.Array, kind: pa.DataType) -> AnyArray:
-    moments = texts.cast(kind).cast(pa.timestamp("us", kind.tz), safe=False)
-    return np.asarray(moments.cast(pa.int64()))
 
 
 def normalised(values: pa.Array) -> pa.Array:
@@ -213,11 +188,6 @@ class Numbers:
         """Return which marks there are between digits."""
         return {mark for mark in ",.' " if self.has_mark(mark).any()}
 
-    def common_units(self, chosen: Mask, most: int) -> list[str]:
-        """Return the units that most of some values have, the most frequent first."""
-        counted = self.units.filter(pa.array(chosen)).value_counts().to_pylist()
-        return [each["values"] for each in sorted(counted, key=lambda e: -e["counts"])[:most]]
-
     def has_mark(self, mark: str) -> Mask:
         """Whether each value has a mark between its digits."""
         return _mask(pc.match_substring(self.bodies, mark))
@@ -235,8 +205,8 @@ def with_numbered_months(values: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(values)
 
 
-def days(values: pa.Array, order: str) -> Vector:
-    """Return days since 1970 of dates `with_numbered_months`; NaN if they are not in this order."""
+def days(values: pa.Array, order: str, *, zoned: bool = False) -> Vector:
+    """Return days since 1970 of dates in this order, all or none with a time zone; else NaN."""
     mark, names = ORDERS[order]
     digits = "[0-9]{4}" if names[0] == "year" else "[0-9]{4}|[0-9]{2}"
     field = {
@@ -254,8 +224,12 @@ def days(values: pa.Array, order: str) -> Vector:
     )
     second = _floats(pc.replace_substring(part["second"], ",", "."))
     half = np.asarray(pc.utf8_lower(part["half"]))
+    zone = pc.replace_substring(pc.replace_substring(part["zone"], "Z", "+0000"), ":", "")
+    offset = _floats(zone)  # +0530 is five hours and a half
+    offset = 60.0 * (np.trunc(offset / 100.0) * 60.0 + np.fmod(offset, 100.0))
     fits = (year > 0) & (month >= 1) & (month <= 12) & (day >= 1)
     fits &= (hour < 24) & (minute < 60) & (second < 60.0)
+    fits &= np.asarray(pc.not_equal(zone, "")) == zoned
     fits &= (half == "") | ((hour >= 1) & (hour <= 12))
     hour = np.where(half == "", hour, hour % 12 + 12 * (half == "p"))
     short = np.asarray(pc.equal(pc.utf8_length(part["year"]), 2))
@@ -263,8 +237,8 @@ def days(values: pa.Array, order: str) -> Vector:
     months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
     dates = months.astype("datetime64[D]") + (day - 1)
     fits &= dates < (months + 1).astype("datetime64[D]")
-    seconds = 3600.0 * hour + 60.0 * minute + second
-    return np.where(fits, dates.astype(np.float64) + seconds / 86_400.0, np.nan)
+    seconds = 3600.0 * hour + 60.0 * minute + second - offset
+    return np.where(fits, dates.astype(np.float64) + seconds / DAY, np.nan)
 
 
 def _floats(texts: pa.Array) -> Vector:

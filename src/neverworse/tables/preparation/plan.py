@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import Indices
-from neverworse._words import cropped
-from neverworse.tables._errors import TableError, UnreadableColumnsError
+from neverworse._typing import Vector
+from neverworse._words import cropped, percent
+from neverworse.tables._errors import TableError
 from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
 from neverworse.tables.preparation.recognise import (
     FEW_VALUES,
@@ -33,7 +33,6 @@ from neverworse.tables.preparation.values import (
     coded,
     date_part,
     distinct,
-    distinct_days,
     is_date,
     is_number,
     numbers,
@@ -51,7 +50,7 @@ CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl
 # Names of columns that name the rows.
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids under any name
-SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
+SENTINELS = {float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7)}
 CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
@@ -96,10 +95,8 @@ def plan_columns(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(plan, table.column_names))
     if all(plan.kind == "dropped" and plan.error is None for plan in plans):
-        reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:3])
-        more = f"; and {len(plans) - 3:,} more" if len(plans) > 3 else ""
-        reasons = f"{reasons or 'no other column is left'}{more}"
-        problem = f"There is no column to learn from: {reasons}."
+        reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:5])
+        problem = f"There is no column to learn from: {reasons or 'no other column is left'}."
         raise TableError(problem, "Add columns, or leave out fewer (--drop, --id).", code="column")
     return plans
 
@@ -107,8 +104,11 @@ def plan_columns(
 def check_readable(plans: Sequence[ColumnPlan]) -> None:
     """Raise if columns cannot be read: what is wrong with all of them."""
     errors = [plan.error for plan in plans if plan.error is not None]
+    if len(errors) == 1:
+        raise errors[0]
     if errors:
-        raise errors[0] if len(errors) == 1 else UnreadableColumnsError(errors)
+        reasons = "".join(f"\n- {error}" for error in errors)
+        raise TableError(f"{len(errors)} columns cannot be read:{reasons}", column=errors[0].column)
 
 
 def _check(plan: ColumnPlan, n_rows: int) -> str:
@@ -119,19 +119,17 @@ def _check(plan: ColumnPlan, n_rows: int) -> str:
             "a feature each, all others share one. If that loses information, merge some of them."
         )
     if plan.n_missing > MAJORITY * n_rows:
-        share = 100.0 * plan.n_missing / n_rows
-        shown = f"{share:.0f} %" if share < 99.5 else f"{share:.1f} %"
-        return f"{shown} of the rows have no value. Find out why, or leave it out: --drop."
+        share = percent(plan.n_missing / n_rows)
+        return f"{share} of the rows have no value. Find out why, or leave it out: --drop."
     return ""
 
 
 def _plan(
     column: Column, reading: Reading | None, decimal: str | None, dates: DateOrder | None
 ) -> ColumnPlan:
-    kind = column.data.type
+    kind, look = column.data.type, ""
     if not column.n_known:
         return _dropped(column, "is empty")
-    look = ""
     if reading is None and pa.types.is_dictionary(kind) and kind != TEXT:
         reading = CATEGORY
     elif reading is None and is_text(kind):
@@ -141,8 +139,8 @@ def _plan(
     if reading is None:
         return _native(column, decimal)
     if reading == CATEGORY:
-        return _levels(column, *coded(column.data))
-    planned = (_date if reading.kind == "date" else _number)(column, reading)
+        return _levels(column)
+    planned = _scaled(column, reading)
     return replace(planned, look=look or planned.look)
 
 
@@ -155,67 +153,74 @@ def _native(column: Column, decimal: str | None) -> ColumnPlan:
     """Plan a column of a type that the file knows, or that its reader has found."""
     name, data = column.name, column.data
     if is_date(data.type):
-        return _date(column, DATES)
+        return _scaled(column, DATES)
     if not is_number(data.type):
         kind = cropped(str(data.type))
         look = f"Values of type {kind} are not used: split them into columns of plain values."
         return _dropped(column, f"holds values of type {kind}", look)
-    whole, few = pa.types.is_integer(data.type), len(data) < FEW_VALUES
-    low, high = pc.min_max(data).as_py().values() if whole else (0, 0)
-    counts = whole and not few and high - low + 1 == len(data) and _all_differ(data)
-    if counts or (whole and INDEX.fullmatch(name)):
-        return _dropped(column, "numbers the rows (to keep it in the results: --id)")
-    planned = _number(column, Reading("number", decimal or "."))
-    if not whole or planned.kind == "dropped":
+    planned = _scaled(column, Reading("number", decimal or "."))
+    if not pa.types.is_integer(data.type) or planned.kind == "dropped":
         return planned
-    look = planned.look
+    planned = replace(planned, read_as=NUMBERS.words)  # they have no decimal mark
+    low, high = pc.min_max(data).as_py().values()
+    few = len(data) < FEW_VALUES
+    counts = not few and high - low + 1 == len(data) and _all_differ(data)
+    if counts or INDEX.fullmatch(name):
+        return _dropped(column, "numbers the rows (to keep it in the results: --id)")
     alike = not few and len(str(low)) == len(str(high)) >= ID_DIGITS
     if CODE.search(name.strip()):
-        look = look or f"These numbers may be codes. If they are: --categorical {name!r}."
-    elif (alike or ID.search(name)) and _all_differ(data):
-        look = (
-            "The numbers differ from row to row. If they only identify the rows: --id "
-            f"{name!r}, or --drop {name!r}."
-        )
-    return replace(planned, read_as=NUMBERS.words, look=look)
+        look = f"These numbers may be codes. If they are: --categorical {name!r}."
+        return replace(planned, look=planned.look or look)
+    if (alike or ID.search(name)) and _all_differ(data):
+        differ = "The numbers differ from row to row. If they only identify the rows"
+        return replace(planned, look=f"{differ}: --id {name!r}, or --drop {name!r}.")
+    return planned
 
 
 def _all_differ(data: pa.ChunkedArray) -> bool:
     return not data.null_count and pc.count_distinct(data).as_py() == len(data)
 
 
-def _number(column: Column, reading: Reading) -> ColumnPlan:
-    name, data, n_missing = column.name, column.data, column.n_missing
-    native = data.type
-    known = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
-    # PyArrow has no sums of other types, and takes NaN for a number.
-    if not any(check(native) for check in known) or n_missing > data.null_count:
-        data = pa.array(numbers(name, data, reading), from_pandas=True)
-    extremes = pc.min_max(data)
-    low, high = float(extremes["min"].as_py()), float(extremes["max"].as_py())
-    if math.isinf(low) or math.isinf(high):
-        raise infinite(name, int(np.argmax(np.isinf(data.to_numpy(zero_copy_only=False)))))
-    if low == high and not n_missing:
+def _scaled(column: Column, reading: Reading) -> ColumnPlan:
+    """Plan a column of numbers, or of dates: the day, and cycles that the dates cover."""
+    name, n_missing = column.name, column.n_missing
+    values = numbers(name, column.data, reading)
+    missing = np.isnan(values)
+    known = values[~missing] if missing.any() else values
+    dates = reading.kind == "date"
+    with np.errstate(over="ignore", invalid="ignore"):
+        length, parts = np.ptp(known), {"day": known}
+        for part in DATE_PARTS[1:] if dates else ():
+            place = date_part(known, part)
+            # Of dates that are all on a Monday, only rounding errors would differ.
+            if length > LONGER_THAN[part.split(",")[0]] and np.ptp(place) > SAME_POINT:
+                parts[part] = place
+        means = tuple(float(part.mean()) for part in parts.values())
+        variances = tuple(float(part.var()) for part in parts.values())
+    if not np.isfinite(variances[0]):
+        raise too_large(name, int(np.nanargmax(np.abs(values))))
+    if length == 0.0 and not n_missing:
         return _dropped(column, CONSTANT)
-    note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
-    note += ", missing: mean and an indicator" if n_missing else ""
-    read_as = replace(reading, native=str(native)).words
-    return ColumnPlan(
-        *(name, "number", note, n_missing, reading, read_as, _sentinel(data, low, high)),
-        means=(pc.mean(data).as_py(),),
-        variances=(pc.variance(data).as_py(),),
-    )
+    if dates:
+        rhythms = sorted({part.split(",")[0] for part in list(parts)[1:]}, reverse=True)
+        note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
+    else:
+        note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
+        note += ", missing: mean and an indicator" if n_missing else ""
+    read_as = replace(reading, native=str(column.data.type)).words
+    look = "" if dates else _sentinel(known)
+    about = (note, n_missing, reading, read_as, look)
+    planned = ColumnPlan(name, "date" if dates else "number", *about)
+    return replace(planned, parts=tuple(parts) if dates else (), means=means, variances=variances)
 
 
-def _sentinel(data: pa.Array | pa.ChunkedArray, low: float, high: float) -> str:
+def _sentinel(values: Vector) -> str:
     """Return a hint that a number such as -999, far from all others, may mark missing values."""
-    for value in [value for value in (low, high) if value in SENTINELS]:
-        others = data.filter(pc.not_equal(data, pa.scalar(value).cast(data.type)))
-        n_rows = len(data) - data.null_count - len(others)
-        if n_rows < 2 or not len(others):
-            continue
-        lowest, highest = map(float, pc.min_max(others).as_py().values())
-        if max(lowest - value, value - highest) > highest - lowest:
+    for value in sorted({values.min(), values.max()} & SENTINELS):
+        others = values[values != value]
+        n_rows = len(values) - len(others)
+        is_alone = n_rows < 2 or not len(others)
+        if not is_alone and max(others.min() - value, value - others.max()) > np.ptp(others):
             return (
                 f"{n_rows:,} rows have {value:g}, far from all other values. If it marks missing "
                 f"values: --missing {value:g}."
@@ -223,10 +228,11 @@ def _sentinel(data: pa.Array | pa.ChunkedArray, low: float, high: float) -> str:
     return ""
 
 
-def infinite(name: str, row: int) -> TableError:
-    """Return an error about an infinite number, in a row that is counted from 0."""
-    fix = "Correct it, or leave the cell empty if it is not known."
-    return TableError(f"Column {name!r} has an infinite number", fix, column=name, row=row)
+def too_large(name: str, row: int) -> TableError:
+    """Return an error about a number that cannot be scaled, in a row that is counted from 0."""
+    problem = f"Column {name!r} has a number that is infinite, or too large to be squared,"
+    fix = f"Correct it, leave the cell empty, or leave the column out: --drop {name!r}."
+    return TableError(problem, fix, column=name, row=row)
 
 
 def _text(column: Column, look: str, read_as: str) -> ColumnPlan:
@@ -240,77 +246,33 @@ def _text(column: Column, look: str, read_as: str) -> ColumnPlan:
         )
         note = f"text, with {n_values:,} different values in {n_known:,} rows"
         return _dropped(column, note, look)
-    planned = _levels(column, [*column.values.to_pylist(), None], column.codes)
-    if planned.kind == "dropped":
-        return planned
-    return replace(planned, read_as=read_as, look=look or planned.look)
+    planned = _levels(column)
+    is_used = planned.kind == "category"
+    return replace(planned, read_as=read_as, look=look) if is_used else planned
 
 
-def _levels(column: Column, values: Sequence[str | None], codes: Indices) -> ColumnPlan:
-    stripped = [level_of(value) for value in values]
-    merged = list(dict.fromkeys(stripped))
-    number = {value: k for k, value in enumerate(merged)}
-    counts = np.bincount(np.array([number[value] for value in stripped])[codes])
-    order = np.argsort(-counts, kind="stable")
-    levels = tuple(merged[k] for k in order if counts[k])
+def _levels(column: Column) -> ColumnPlan:
+    levels = tuple(level for level, _ in level_counts(column.data).most_common())
     if len(levels) < 2:
         return _dropped(column, CONSTANT)
     baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
-    about = (note, column.n_missing, CATEGORY, CATEGORY.words, _twins(levels), levels)
-    return ColumnPlan(column.name, "category", *about)
+    about = (note, column.n_missing, CATEGORY, CATEGORY.words)
+    return ColumnPlan(column.name, "category", *about, levels=levels)
 
 
-def level_of(value: str | None) -> str | None:
-    """Return the level that a value means: spaces around it do not matter."""
-    return None if value is None else value.strip()
-
-
-def _twins(levels: Sequence[str | None]) -> str:
-    """Return a hint that two levels differ in capital letters only."""
-    folded: dict[str, str] = {}
-    for level in filter(None, levels):
-        twin = folded.setdefault(level.casefold(), level)
-        if twin != level:
-            both = f"{cropped(twin)!r} and {cropped(level)!r} count as two levels."
-            return f"{both} If they are one, spell them alike."
-    return ""
-
-
-def _date(column: Column, reading: Reading) -> ColumnPlan:
-    """Choose the features of a date: the day, and cycles that the dates cover."""
-    stamps, codes = distinct_days(column.name, column.data, reading)
-    counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
-    stamps, counts = stamps[counts > 0], counts[counts > 0]
-    first, last = stamps.min(), stamps.max()
-    if first == last and not column.n_missing:
-        return _dropped(column, CONSTANT)
-    parts, means, variances = [], [], []
-    for part in DATE_PARTS:
-        if part != "day" and last - first <= LONGER_THAN[part.split(",")[0]]:
-            continue
-        values = date_part(stamps, part)
-        # Of dates that are all on a Monday, only rounding errors would differ.
-        if part == "day" or values.max() - values.min() > SAME_POINT:
-            parts.append(part)
-            means.append(float(np.average(values, weights=counts)))
-            variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))
-    rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
-    note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
-    return ColumnPlan(
-        *(column.name, "date", note, column.n_missing, reading, reading.words),
-        parts=tuple(parts),
-        means=tuple(means),
-        variances=tuple(variances),
-    )
+def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
+    """Count the levels of a category: spaces around a value do not matter, None is missing."""
+    values, codes = coded(column)
+    counted: Counter[str | None] = Counter()
+    for value, n_rows in zip(values, np.bincount(codes, minlength=len(values)), strict=True):
+        if n_rows:
+            counted[value and value.strip()] += int(n_rows)
+    return counted
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
-    """Return a plan with all that people may want to know to change it.
-
-    `looks` has what people should look at, by column; of a column that cannot be read, the plan
-    says why.
-    """
+    """Return a plan with all that people may want to know to change it, and where to look."""
     columns = {}
     for plan in plans:
         data = table.column(plan.name)
@@ -320,19 +282,15 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
             "made_into": "not used: " + plan.note if plan.kind == "dropped" else plan.note,
             "missing": plan.n_missing,
             "distinct": None if pa.types.is_nested(data.type) else len(distinct(data)[0]),
-            "examples": _examples(data, plan.reading.decimal),
+            "examples": _examples(data),
             "look": looks.get(plan.name, "") if plan.error is None else str(plan.error),
         }
     return {MARK: VERSION, "columns": columns}
 
 
-def _examples(data: pa.ChunkedArray, decimal: str) -> list[str]:
-    """Return the first different values, with the decimal mark that they were written with."""
-    some = data.drop_null().slice(0, 100)
-    if pa.types.is_nested(some.type):
-        return [cropped(str(some[0]))] if len(some) else []
-    some = decoded(some)
-    texts = [text for text in as_text(some) if text is not None]
-    if pa.types.is_floating(some.type):
-        texts = [text.replace(".", decimal) for text in texts]
-    return [cropped(text, MAX_EXAMPLE_LENGTH) for text in list(dict.fromkeys(texts))[:N_EXAMPLES]]
+def _examples(data: pa.ChunkedArray) -> list[str]:
+    """Return the first different values."""
+    some = decoded(data.drop_null().slice(0, 100))
+    texts = map(str, some.to_pylist()) if pa.types.is_nested(some.type) else as_text(some)
+    different = list(dict.fromkeys(text for text in texts if text is not None))
+    return [cropped(text, MAX_EXAMPLE_LENGTH) for text in different[:N_EXAMPLES]]

@@ -1,11 +1,9 @@
-"""How the text of columns is read: as a plan says, or as all values of a column tell.
-
-A plan is a JSON file that people can edit and give back; see "Plans" in docs/command_line.md.
-"""
+"""How the text of columns is read: as a plan says, or as all values of a column tell."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -83,10 +81,6 @@ class Column:
         """Return the first of some values."""
         return cropped(str(self.values[int(self.codes[self.first(mask)])]))
 
-    def at(self, mask: Mask) -> str:
-        """Return the first of some values and its row, in words."""
-        return f"{self.value(mask)!r} (row {self.first(mask) + 1:,})"
-
     def error(self, problem: str, fix: str) -> TableError:
         return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
 
@@ -94,10 +88,9 @@ class Column:
 def recognise(
     column: Column, decimal: str | None = None, dates: DateOrder | None = None
 ) -> tuple[Reading | None, str]:
-    """Return how the values of a column of text are written, and what people should check.
+    """Return how the values of a column of text are written, if in any way, and what to check.
 
-    Text that is no number, no date, and not yes or no, has no reading. What is mostly numbers or
-    dates but not all of one kind is an error. `decimal` is the decimal mark of the table, if known.
+    What is mostly numbers or dates, but not all of one kind, is an error.
     """
     n_values = len(column.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
@@ -169,59 +162,38 @@ def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> 
 
 def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Reading | None, str]:
     marks = found.marks()
-    fits = {
-        (thousands, mark): found.fits(thousands, mark)
-        for mark in ".,"
-        for thousands in ("", *sorted(marks - {mark}))
-        if mark in marks or thousands or not marks & {".", ","}
-    }
+    fits = {(t, d): found.fits(t, d) for d in ".," for t in ("", *sorted(marks - {d}))}
     likely = np.logical_or.reduce(list(fits.values()))
-    units = found.common_units(likely, MAX_UNITS)
+    counted = Counter(found.units.filter(pa.array(likely)).to_pylist())
+    units = [unit for unit, _ in counted.most_common(MAX_UNITS)]
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
     if column.n_rows(likely) <= MAJORITY * column.n_known:
         return None, ""
-    are_few = len(units) > 1 and len(column.values) <= FEW_VALUES
-    if not likely.all() and not are_few:
-        raise _mixed(column, "numbers", ~likely)
-    category = f"if it is a category: --categorical {column.name!r}."
-    if len(units) > 1:
-        unit = found.units[int(column.codes[column.first(likely)])]
-        own = np.asarray(pc.equal(found.units, unit))
-        both = f"{column.at(likely & own)} and {column.at(likely & ~own)}"
-        if are_few:
-            return None, (
-                f"Numbers in several units are categories: {both}. To use them as numbers, write "
-                "all of them in one unit."
-            )
-        fix = f"Write all of them in one unit; {category}"
-        raise column.error(f"numbers in several units: {both}", fix)
-    whole = [pair for pair, mask in fits.items() if mask.all()]
-    if not whole:
-        best = fits[max(fits, key=lambda pair: column.n_rows(fits[pair]))]
-        raise column.error(
-            f"numbers in several notations: {column.at(best)} and {column.at(~best)}",
-            f"Write all of them in one notation; {category}",
+    in_unit = np.asarray(pc.equal(found.units, units[0]))
+    fits = {pair: mask & in_unit for pair, mask in fits.items()}
+    thousands = {d: t for (t, d), mask in fits.items() if mask.all()}
+    if thousands:
+        mark, check = _decimal_mark(column, found, thousands, decimal)
+        enclosed = bool(found.enclosed.any())
+        return Reading("number", mark, thousands[mark], units[0], enclosed), check
+    best = max(fits.values(), key=column.n_rows)
+    if len(units) > 1 and len(column.values) <= FEW_VALUES:
+        return None, (
+            f"{column.value(best)!r} and {column.value(~best)!r} are numbers in several units, so "
+            "they are categories. To use them as numbers, write all of them in one unit."
         )
-    (thousands, mark), check = _marks(column, found, {d: t for t, d in whole}, decimal)
-    enclosed = bool(found.enclosed.any())
-    return Reading("number", mark, thousands, units[0], enclosed), check
+    raise _mixed(column, f"numbers such as {column.value(best)!r}", ~best)
 
 
-def _marks(
+def _decimal_mark(
     column: Column, found: Numbers, thousands: Mapping[str, str], decimal: str | None
-) -> tuple[tuple[str, str], str]:
-    """Choose the marks of thousands and decimals, if several fit: 1,892 may be a decimal or not.
-
-    `thousands` has the mark of thousands for each decimal mark that fits all values.
-    """
-    if decimal is not None and decimal in thousands:
-        return (thousands[decimal], decimal), ""
+) -> tuple[str, str]:
+    """Choose one of the decimal marks that fit all values, given with those of `thousands`."""
     marks = found.marks() & {".", ","}
-    only = next(iter(thousands))
-    if not marks:
-        return (thousands["."], "."), ""
+    if not marks or decimal in thousands:
+        return decimal or ".", ""
     mark = "," if "," in marks else "."
-    example = column.value(found.has_mark(mark))
+    example, only = column.value(found.has_mark(mark)), next(iter(thousands))
     if decimal is not None:
         raise column.error(
             f"numbers such as {example!r}, but the decimal mark of the table is {decimal!r}",
@@ -229,7 +201,7 @@ def _marks(
             "only, say so in a plan: --plan, --columns.",
         )
     if len(thousands) == 1:
-        return (thousands[only], only), ""
+        return only, ""
     ungrouped = matches(found.bodies, "^[0-9]{4,}$")
     if "," in marks and ("." in marks or ungrouped.any()):
         other = column.value(found.has_mark(".") if "." in marks else ungrouped)
@@ -239,9 +211,7 @@ def _marks(
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
     read = found.floats(thousands["."], ".")[column.codes[column.first(found.has_mark(mark))]]
-    return (thousands["."], "."), (
-        f"{example!r} is read as {read:.10g}. If that is wrong: --decimal ','."
-    )
+    return ".", f"{example!r} is read as {read:.10g}. If that is wrong: --decimal ','."
 
 
 def _mixed(column: Column, what: str, others: Mask) -> TableError:
@@ -249,8 +219,9 @@ def _mixed(column: Column, what: str, others: Mask) -> TableError:
     return column.error(
         f"{what}, but also {quoted(every)} in {column.n_rows(others):,} of its rows, first in row "
         f"{column.first(others) + 1:,}",
-        f"If that marks missing values: --missing {column.value(others)!r}; if the column "
-        f"is a category: --categorical {column.name!r}.",
+        f"If that marks missing values: --missing {column.value(others)!r}; if the column is a "
+        f"category: --categorical {column.name!r}; otherwise, write all of them in one notation "
+        "and unit.",
     )
 
 
@@ -266,8 +237,7 @@ def from_entry(name: str, entry: Any) -> Reading:
             raise ValueError(f"it has {unknown[0]!r}. {nearest(unknown[0], READ)}".rstrip("."))
         return Reading(**{"kind": None, **{key: entry[key] for key in READ if key in entry}})
     except ValueError as error:
-        problem = f"The plan for column {name!r} cannot be used: {error}."
-        raise PlanError(problem, column=name) from None
+        raise PlanError(f"The plan for column {name!r} cannot be used: {error}.") from None
 
 
 def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Reading]:
@@ -275,7 +245,7 @@ def check_plan(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Re
     for name in columns:
         if name not in names:
             problem = f"The plan has a column {name!r}, but the table does not."
-            raise PlanError(f"{problem} {nearest(name, names)}", column=name)
+            raise PlanError(f"{problem} {nearest(name, names)}")
     return {name: from_entry(name, entry) for name, entry in columns.items()}
 
 
@@ -291,14 +261,11 @@ def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     make = f"Make one with --plan {path.stem or 'plan'}.json."
     try:
         plan = json.loads(path.read_bytes())
+        columns = plan["columns"].items() if plan[MARK] == VERSION else None
     except (FileNotFoundError, IsADirectoryError):
         raise PlanError(f"There is no plan {path}. {make}") from None
-    except (ValueError, RecursionError):
-        raise PlanError(f"{path} is not a plan: it is not JSON. {make}") from None
-    columns = plan.get("columns") if isinstance(plan, dict) and MARK in plan else None
-    if not isinstance(columns, dict):
-        raise PlanError(f"{path} is not a plan. {make}")
-    if plan[MARK] != VERSION:
-        problem = f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}."
-        raise PlanError(f"{problem} {make}")
-    return {name: from_entry(name, entry).to_dict() for name, entry in columns.items()}
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        columns = None
+    if columns is None:
+        raise PlanError(f"{path} is not a plan of version {VERSION}. {make}")
+    return {name: from_entry(name, entry).to_dict() for name, entry in columns}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +14,7 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
+from neverworse.tables.preparation.notation import DAY, NUMBERS, Reading
 from neverworse.tables.reading import StoredTable
 from neverworse.tables.reading.formats import (
     DELIMITERS,
@@ -24,10 +22,10 @@ from neverworse.tables.reading.formats import (
     decoded,
     is_text,
     spells_number,
+    written,
 )
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-DAY = 86_400.0  # seconds
 # Features of dates: the days since 1970, and points on circles for the time of year, week and day.
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
@@ -40,43 +38,24 @@ def as_table(X: Any) -> Any:
     """Return X as a PyArrow table, without copying it; a `StoredTable` is returned as it is."""
     if isinstance(X, pa.Table | StoredTable):
         return X
-    if isinstance(X, pa.RecordBatch):
-        return pa.Table.from_batches([X])
-    # A data frame is there only if its package is. The first versions of polars 1 have no stream.
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     try:
-        if polars is not None and isinstance(X, polars.DataFrame):
-            return X.to_arrow()
-        if pandas is not None and isinstance(X, pandas.DataFrame):
+        if hasattr(X, "iloc"):  # of pandas
             return pa.Table.from_pandas(X, preserve_index=False)
-        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+        if hasattr(X, "to_arrow"):  # of polars, whose first versions have no stream
+            return X.to_arrow()
+        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict | pa.RecordBatch):
             return pa.table(X)
     except (pa.ArrowException, OverflowError) as error:
-        for name, column in X.items() if hasattr(X, "items") else ():
-            cells = list(column)
-            row = _first_unlike(cells)
-            if row is not None:
-                what = f"of another type, or an integer beyond 64 bits: {cropped(repr(cells[row]))}"
-                fix = "Convert the column to numbers or text."
-                problem = f"Column {name!r} has a value {what}"
-                raise TableError(problem, fix, column=str(name), row=row) from None
+        for name in X:
+            try:
+                pa.array(list(X[name]), from_pandas=True)
+            except (pa.ArrowException, OverflowError):
+                problem = f"Column {name!r} has values of several types, or beyond 64 bits."
+                fix = "Convert it to numbers or text."
+                raise TableError(problem, fix, column=str(name)) from None
         raise TableError(f"X cannot be a table: {error}.", code="column") from error
     libraries = "(of pandas, polars or PyArrow)"
     raise TypeError(f"X must be a table with named columns {libraries}, not {type(X).__name__}.")
-
-
-def _first_unlike(cells: list[Any]) -> int | None:
-    """Return the first of Python objects that PyArrow does not put into an array with the rest."""
-
-    def fails(n_cells: int) -> bool:
-        try:
-            pa.array(cells[:n_cells], from_pandas=True)
-        except (pa.ArrowException, OverflowError):
-            return True
-        return False
-
-    lengths = range(1, len(cells) + 1)
-    return bisect_left(lengths, True, key=fails) if fails(len(cells)) else None
 
 
 def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
@@ -124,47 +103,28 @@ def is_date(kind: pa.DataType) -> bool:
 def numbers(
     name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
 ) -> Vector:
-    """Return a column of numbers, or of text that spells them, as floats; NaN for missing values.
-
-    Durations are in days, and times of day in seconds. The name of the column, and the number of
-    its first row, are for messages.
-    """
-    kind = column.type
-    if pa.types.is_float64(kind):
-        return _floats(column)
-    if is_text(kind):
-        values, codes = _parsed(name, column, reading, first_row)
-        return values[codes]
+    """Return a column as floats, NaN where it has none: dates and durations in days, times in s."""
+    if is_text(column.type):
+        texts, codes = distinct(column)
+        values = reading.parse(texts)
+        wrong = np.isnan(values)
+        if wrong.any():
+            row = int(np.argmax(np.append(wrong, False)[codes]))
+            text = cropped(str(texts[int(codes[row])]))
+            fix = correction(text, reading.decimal if reading.kind == "number" else None)
+            raise _wrong(name, reading, f"has {text!r}", fix, first_row + row)
+        return np.append(values, np.nan)[codes]
     column = decoded(column)
     kind = column.type
-    if not is_number(kind):
-        raise _other_type(name, reading, kind)
+    if not (is_date if reading.kind == "date" else is_number)(kind):
+        fix = "Convert them, or write the table as CSV."
+        raise _wrong(name, reading, f"holds values of type {kind}.", fix)
+    if is_date(kind):
+        return _floats(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
     if pa.types.is_time(kind) or pa.types.is_duration(kind):
         counts = _floats(column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
         return counts / (PER_SECOND[kind.unit] * (DAY if pa.types.is_duration(kind) else 1.0))
     return _floats(column.cast(pa.float64(), safe=False))
-
-
-def distinct_days(
-    name: str, column: pa.ChunkedArray, reading: Reading = DATES, first_row: int = 0
-) -> tuple[Vector, Indices]:
-    """Return the distinct dates of a column as days since 1970, and which of them each row has.
-
-    NaN stands for missing values. Timestamps mostly differ, so that all of them are returned.
-    """
-    if is_text(column.type):
-        return _parsed(name, column, reading, first_row)
-    column = decoded(column)
-    if not is_date(column.type):
-        raise _other_type(name, reading, column.type)
-    if pa.types.is_date(column.type):
-        values, codes = distinct(column)
-        return np.append(_days(pa.chunked_array([values])), np.nan), codes
-    return _days(column), np.arange(len(column))
-
-
-def _days(column: pa.ChunkedArray) -> Vector:
-    return _floats(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
 
 
 def date_part(stamps: Vector, part: str) -> Vector:
@@ -196,10 +156,7 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
-    """Return the distinct values of a column, and which of them each row has.
-
-    Rows without a value have the position behind the last.
-    """
+    """Return the distinct values of a column, and which of them each row has; the last has none."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -221,50 +178,25 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
 
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """Return values as people write them: whole numbers without decimals."""
-
-    def written(value: float) -> str | None:
-        if value is None or value != value:
-            return None
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
-
+    """Return values as people write them: whole numbers without decimals, NaN as None."""
     if pa.types.is_floating(values.type):
-        return list(map(written, values.to_pylist()))
+        return [None if v is None or v != v else written(v) for v in values.to_pylist()]
     return as_strings(values).to_pylist()
 
 
-def _parsed(
-    name: str, column: pa.ChunkedArray, reading: Reading, first_row: int
-) -> tuple[Vector, Indices]:
-    """Parse the distinct texts of a column; see `distinct_days`."""
-    texts, codes = distinct(column)
-    values = reading.parse(texts)
-    wrong = np.isnan(values)
-    if wrong.any():
-        row = int(np.argmax(np.append(wrong, False)[codes]))
-        text = cropped(str(texts[int(codes[row])]))
-        problem = f"Column {name!r} should hold {_words(reading)}, but has {text!r}"
-        fix = correction(text, reading.decimal if reading.kind == "number" else None)
-        raise TableError(problem, fix, column=name, row=first_row + row)
-    return np.append(values, np.nan), codes
-
-
 def correction(text: str, decimal: str | None) -> str:
-    """Return what to do about a cell; `decimal` is the mark that a number would have."""
+    """Return what to do about a cell, in which a number would have this decimal mark."""
     other = {".": ",", ",": "."}.get(decimal or "")
     if other and text.count(other) == 1 and spells_number(text.replace(other, ".")):
         return f"If {other!r} is the decimal mark of this table: --decimal {other!r}."
     return f"Correct it; if it marks missing values: --missing {text!r}."
 
 
-def _other_type(name: str, reading: Reading, kind: pa.DataType) -> TableError:
-    problem = f"Column {name!r} should hold {_words(reading)}, but holds values of type {kind}."
-    return TableError(problem, column=name)
-
-
-def _words(reading: Reading) -> str:
+def _wrong(name: str, reading: Reading, found: str, fix: str, row: int | None = None) -> TableError:
     is_iso = reading.kind == "date" and not reading.order
-    return "dates (2026-01-31)" if is_iso else reading.words
+    words = "dates (2026-01-31)" if is_iso else reading.words
+    problem = f"Column {name!r} should hold {words}, but {found}"
+    return TableError(problem, fix, column=name, row=row)
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
@@ -294,11 +226,9 @@ class Target:
 
     def code_of(self, text: str) -> int | None:
         """Return the position of a class that somebody wrote down; None if there is none."""
-        written = text.strip()
-        if self.classes.dtype.kind == "i" and spells_number(written):
-            value = float(written)
-            written = str(int(value)) if value.is_integer() else written
-        return self._positions.get(written)
+        return self._positions.get(
+            written(text) if self.classes.dtype.kind == "i" else text.strip()
+        )
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -306,15 +236,11 @@ class Target:
 
     def counts(self) -> list[int]:
         counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
-        return [int(count) for count in counted]
+        return counted.tolist()
 
 
 def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
-    """Return the labels of a table.
-
-    `markers` mark unlabeled rows besides empty cells. Without them, a class that looks like such a
-    marker is an error.
-    """
+    """Return the labels of a table; without `markers`, no class may look like one."""
     column = find_column(table, name, "target")
     if not table.num_rows:
         raise TableError("The table has column names, but no rows.")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import ipc, parquet
+import pyarrow.compute as pc
+from pyarrow import parquet
 
 from neverworse._words import quoted
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.files import STDIN, TableFile, printable
+from neverworse.tables.reading.files import STDIN, TableFile
 from neverworse.tables.reading.formats import (
     DelimitedText,
     ReadOptions,
@@ -29,16 +28,13 @@ from neverworse.tables.reading.formats import (
     read_arrow,
     read_json,
     read_workbook,
+    spells_number,
     valid,
-    with_nulls,
 )
 
 BATCH_ROWS = 1 << 14
-SUFFIXES = (
-    *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
-    *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
-)
 MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
+USUAL_MEMORY = 8e9  # bytes, where it is not known how many are free
 # A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
@@ -49,33 +45,10 @@ Check = Callable[[str, Sequence[str]], None]
 
 
 def table_files(paths: Sequence[str]) -> list[TableFile]:
-    """Return the files of which a table consists; of a folder, all tables in it."""
-    if list(paths).count(STDIN) > 1:
-        raise TableError("Standard input can be read only once: give one '-'.", code="file")
-    files: list[TableFile] = []
-    for path in paths:
-        is_folder = path != STDIN and Path(path).is_dir()
-        files += map(TableFile, _tables_in(Path(path)) if is_folder else [path])
-    places = Counter(Path(file.path).resolve() for file in files)
-    twice = [printable(place.name) for place, times in places.items() if times > 1]
-    if twice:
-        problem = f"The same file is given twice: {quoted(twice)}."
-        raise TableError(problem, "Give it once.", code="file")
-    return files
-
-
-def _tables_in(folder: Path) -> list[str]:
-    """Return the tables in a folder and those below it, but none that are hidden."""
-    inside = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES
-        and path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
-    if not inside:
-        raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
-    return list(map(str, inside))
+    """Return the files of which a table consists."""
+    if len({path if path == STDIN else Path(path).resolve() for path in paths}) < len(paths):
+        raise TableError("The same file is given twice.", "Give it once.", code="file")
+    return [TableFile(path) for path in paths]
 
 
 def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
@@ -84,14 +57,12 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
     for file in files:
         table = _without_blanks(_read_file(file, options))
         check_unique(file.name, table.column_names)
-        if tables:
-            first, other = set(tables[0].column_names), set(table.column_names)
-            for names, what in ((first - other, "lacks"), (other - first, "also has")):
-                if names:
-                    problem = f"{file.name} {what} {quoted(sorted(names))}, unlike {files[0].name}."
-                    fix = "All files need the same columns."
-                    raise TableError(problem, fix, code="column", column=min(names))
         tables.append(table)
+        others = set(tables[0].column_names) ^ set(table.column_names)
+        if others:
+            problem = f"Only one of {files[0].name} and {file.name} has {quoted(sorted(others))}."
+            fix = "All files need the same columns."
+            raise TableError(problem, fix, code="column", column=min(others))
     return stacked(tables)
 
 
@@ -99,59 +70,46 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables; types that differ become one that holds all values."""
     if len(tables) == 1:
         return tables[0]
-    names = tables[0].column_names
-    return pa.table({n: _joined(n, [table.column(n) for table in tables]) for n in names})
 
+    def joined(name: str) -> pa.ChunkedArray:
+        plain = [decoded(table.column(name)) for table in tables]
+        # Numbers in one file and text in another: text, in which preparation looks for numbers.
+        for as_text in (False, True):
+            with contextlib.suppress(pa.ArrowException):
+                parts = [pa.table({name: as_strings(c) if as_text else c}) for c in plain]
+                return pa.concat_tables(parts, promote_options="permissive").column(0)
+        problem = f"Column {name!r} holds values of incompatible types in the files."
+        raise TableError(problem, "Make them alike, or remove it.", column=name)
 
-def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    plain = [decoded(column) for column in columns]
-    # Numbers in one file and text in another: text, in which preparation looks for numbers.
-    for as_text in (False, True):
-        with contextlib.suppress(pa.ArrowException):
-            parts = [as_strings(column) for column in plain] if as_text else plain
-            tables = [pa.table({name: part}) for part in parts]
-            return pa.concat_tables(tables, promote_options="permissive").column(0)
-    problem = f"Column {name!r} holds values of incompatible types in the files."
-    raise TableError(problem, "Make them alike, or remove it.", column=name)
+    return pa.table({name: joined(name) for name in tables[0].column_names})
 
 
 def stream_batches(
     file: TableFile, options: ReadOptions, types: Types, check: Check
 ) -> Iterator[pa.Table]:
-    """Read some columns of a file, as far as it has them, a batch of rows at a time.
-
-    `check` is called with the name of the file and the names of all its columns before any row is
-    read. The types are for text, see `DelimitedText.stream`; other files know their own.
-    """
-
-    def wanted(names: Sequence[str]) -> dict[str, pa.DataType]:
-        check(file.name, names)
-        found = set(names)
-        return {name: kind for name, kind in types.items() if name in found}
-
+    """Read columns of a file, text as these types, in batches, if `check` accepts all names."""
+    source: Any
     with file.explained():
-        for batch in _stream(file, options, wanted):
+        if file.format == "csv":
+            source = DelimitedText(file, options)
+            names = source.names
+        elif file.format == "parquet":
+            # No read-ahead: a row group may be larger than the memory that is left.
+            source = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
+            names = source.schema_arrow.names
+        else:
+            source = _read_file(file, options)
+            names = source.column_names
+        check(file.name, names)
+        wanted = {name: kind for name, kind in types.items() if name in set(names)}
+        if file.format == "csv":
+            batches = source.stream(wanted)
+        elif file.format == "parquet":
+            batches = map(valid, source.iter_batches(BATCH_ROWS, columns=list(wanted)))
+        else:
+            batches = source.select(list(wanted)).to_batches(BATCH_ROWS)
+        for batch in batches:
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
-
-
-def _stream(
-    file: TableFile, options: ReadOptions, wanted: Callable[[Sequence[str]], Types]
-) -> Iterator[Any]:
-    if file.format == "csv":
-        text = DelimitedText(file, options)
-        yield from text.stream(wanted(text.names))
-    elif file.format == "parquet":
-        # No read-ahead: a row group may be larger than the memory that is left.
-        opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
-        columns = list(wanted(opened.schema_arrow.names))
-        yield from map(valid, opened.iter_batches(BATCH_ROWS, columns=columns))
-    elif file.format == "arrow stream":
-        with ipc.open_stream(file.native()) as reader:
-            columns = list(wanted(reader.schema.names))
-            yield from (valid(batch.select(columns)) for batch in reader)
-    else:
-        table = _read_file(file, options)
-        yield from table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
 
 
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -165,6 +123,35 @@ def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
         return with_nulls(table, options.words)
 
 
+def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
+    """Make words that mean a missing value null, with any spaces, and numbers in any spelling."""
+    numbers = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
+
+    def with_nulls_in(values: Any) -> Any:
+        kind = values.type
+        if is_text(kind) and isinstance(values, pa.DictionaryArray):
+            texts, codes = with_nulls_in(values.dictionary), values.indices
+            if not texts.null_count:
+                return values
+            codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
+            return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
+        if is_text(kind):
+            found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
+        elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
+        else:
+            return values
+        return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
+
+    return pa.table(
+        [
+            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
+            for column in table.columns
+        ],
+        schema=table.schema,
+    )
+
+
 def check_unique(name: str, columns: Sequence[str]) -> None:
     """Raise if columns of a file have the same name."""
     repeated = [column for column, times in Counter(columns).items() if times > 1]
@@ -175,12 +162,8 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
 
 def _without_blanks(table: pa.Table) -> pa.Table:
     """Leave out columns without name and values, which spreadsheets put at the end of tables."""
-    kept = [
-        k
-        for k, name in enumerate(table.column_names)
-        if name.strip() or table.column(k).null_count < table.num_rows
-    ]
-    return table if len(kept) == table.num_columns else table.select(kept)
+    columns = enumerate(zip(table.column_names, table.columns, strict=True))
+    return table.select([k for k, (n, c) in columns if n.strip() or c.null_count < len(c)])
 
 
 # Larger than memory
@@ -260,13 +243,10 @@ class StoredTable:
 
 
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
-    """Return whether tables take more than `limit` bytes, or half of the memory that is free.
-
-    What a table takes is measured, not estimated from the size of its file: that may be compressed.
-    """
+    """Measure whether tables take more than `limit` bytes, or half of the memory that is free."""
     most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
-    if all(file.compression is None and file.format in ("csv", "json lines") for file in files):
-        n_bytes = sum(Path(file.path).stat().st_size for file in files)
+    if all(file.format in ("csv", "json lines") for file in files):
+        n_bytes = sum(Path(file.plain).stat().st_size for file in files)
         if BYTES_PER_CELL * n_bytes <= most:  # no cell is shorter than a character
             return False
     taken = 0.0
@@ -285,61 +265,54 @@ def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> St
 
 
 def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
-    if file.format == "parquet" and file.compression is None:
-        return file.path
+    if file.format == "parquet":
+        return file.plain
     if file.format != "csv":
         fix = "Convert it to Parquet, or allow more: --memory GB."
         raise TableError(f"{file.name} is larger than memory.", fix, code="memory")
     with file.explained():
         text = DelimitedText(file, options)
         types = text.first_types()
-        while True:
-            try:
-                with parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
-                    for batch in text.blocks(types):
-                        writer.write_batch(batch, row_group_size=GROUP_ROWS)
-                return str(copy)
-            except pa.ArrowInvalid as error:
-                name = text.column_of(error)
-                if name is None or types[name] == pa.string():
-                    raise
-                types[name] = pa.string()  # later rows are not what the first ones promised
+        try:
+            _copy(text, types, copy)
+        except pa.ArrowInvalid:  # later rows are not what the first ones promised
+            _copy(text, dict.fromkeys(types, pa.string()), copy)
+    return str(copy)
+
+
+def _copy(text: DelimitedText, types: Types, path: Path) -> None:
+    with parquet.ParquetWriter(path, pa.schema(types.items())) as writer:
+        for block in text.blocks(types):
+            writer.write_batch(block, row_group_size=GROUP_ROWS)
 
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:
     """Measure how much memory a table takes, or that it takes more than `most`."""
-    if file.format == "parquet" and file.compression is None:
-        about = parquet.read_metadata(file.path)
+    if file.format == "parquet":
+        about = parquet.read_metadata(file.plain)
         return float(BYTES_PER_CELL * about.num_rows * about.num_columns)
-    if file.format == "excel" and zipfile.is_zipfile(file.path):
-        with zipfile.ZipFile(file.path) as workbook:
+    if file.format == "excel" and zipfile.is_zipfile(file.plain):
+        with zipfile.ZipFile(file.plain) as workbook:
             return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
     marks: tuple[str, ...] = ()  # there is one for each cell
     if file.format == "csv":
         marks = ("\n", DelimitedText(file, options).delimiter)
     elif file.format == "json lines":
         marks = (":",)
-    stream, needed, n_bytes, n_cells = file.stream(), 0.0, 0, 0
-    while needed <= most and (piece := stream.read(PIECE_BYTES)):
-        n_bytes += len(piece)
-        n_cells += sum(piece.count(mark.encode()) for mark in marks)
-        needed = float(max(BYTES_PER_CELL * n_cells, BYTES_PER_CHARACTER * n_bytes))
+    n_bytes, n_cells = Path(file.plain).stat().st_size, 0
+    needed = float(BYTES_PER_CHARACTER * n_bytes)
+    with Path(file.plain).open("rb") as stream:
+        while needed <= most and marks and (piece := stream.read(PIECE_BYTES)):
+            n_cells += sum(piece.count(mark.encode()) for mark in marks)
+            needed = float(max(BYTES_PER_CELL * n_cells, needed))
     return needed
 
 
 def _free_memory() -> float:
-    """Return the bytes of memory that are free, or would be if need be."""
-    if sys.platform == "win32":
-        import ctypes
-
-        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: size, all memory, free memory
-        ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
-        free = float(status[2])
-    else:
-        try:
-            with Path("/proc/meminfo").open(encoding="utf-8") as lines:
-                found = next(line for line in lines if line.startswith("MemAvailable:"))
-                free = 1024.0 * float(found.split()[1])
-        except (OSError, StopIteration):  # on macOS
-            free = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return free
+    """Return the bytes of memory that are free, or would be if need be, as far as that is known."""
+    try:
+        with Path("/proc/meminfo").open(encoding="utf-8") as lines:
+            found = next(line for line in lines if line.startswith("MemAvailable:"))
+            return 1024.0 * float(found.split()[1])
+    except (OSError, StopIteration):  # Windows and macOS
+        return USUAL_MEMORY

@@ -18,32 +18,28 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from neverworse._files import scratch_folder
-from neverworse._words import nearest
 from neverworse.tables._errors import TableError
 
-Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "excel"]
-Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
+Format = Literal["csv", "parquet", "arrow", "json lines", "excel"]
 
 STDIN = "-"
 # Enough for the signature of any format, and for the first lines of a very wide table.
 HEAD_BYTES = 1 << 20
+COPY_BYTES = 1 << 20  # at a time
 BINARY_SUFFIXES = (".parquet", ".feather", ".arrow", ".xlsx")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 ZIP = b"PK\x03\x04"
-# The first member of an archive that is a document of LibreOffice, not compressed.
-ODS = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
-COMPRESSED: dict[bytes, Compression] = {
+XZ = b"\xfd7zXZ\x00"
+COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x04\x22\x4d\x18": "lz4",
-    b"\xfd7zXZ\x00": "xz",
 }
 BINARY: dict[bytes, Format] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"FEA1": "arrow",
-    b"\xff\xff\xff\xff": "arrow stream",
     b"\xd0\xcf\x11\xe0": "excel",
     ZIP: "excel",
 }
@@ -68,17 +64,27 @@ PYARROW_MESSAGES = {
 
 
 class TableFile:
-    """A file with a table, opened as often as necessary; "-" is standard input."""
+    """A file with a table; `plain` is where its uncompressed bytes are, `path` what was given."""
 
     def __init__(self, path: str) -> None:
         if path != STDIN and not Path(path).exists():
-            raise _not_found(Path(path))
+            fix = "Check the name and the folder."
+            raise TableError(f"There is no file {printable(path)}.", fix, code="file")
+        if Path(path).is_dir():
+            fix = "Name the tables in it."
+            raise TableError(f"{printable(path)} is a folder.", fix, code="file")
         self.name = "standard input" if path == STDIN else printable(path)
-        self.once = path == STDIN or not Path(path).is_file()  # a pipe, which is copied to a file
-        self._handles = contextlib.ExitStack()
-        self.path = self._copied(path) if self.once else path
+        self.once = path == STDIN or not Path(path).is_file()  # a pipe
+        self._copies = contextlib.ExitStack()
+        weakref.finalize(self, self._copies.close)
+        # PyArrow does not open files of every name.
+        self.plain = self._copied(path) if self.once or not path.isprintable() else path
+        self.path = self.plain if self.once else path
         self._before = self._state()
-        if not self._first_bytes:
+        with self.explained(), Path(self.plain).open("rb") as file:
+            uncompressed = self._uncompressed(file)
+            self.plain = self._copy(uncompressed) if uncompressed else self.plain
+        if not self.head:
             raise self.empty()
 
     def error(self, problem: str, fix: str = "") -> TableError:
@@ -88,22 +94,11 @@ class TableFile:
     def empty(self) -> TableError:
         return self.error("is empty.", "Give a table with column names and rows.")
 
-    @cached_property
-    def compression(self) -> Compression | None:
-        head = self._first_bytes
-        # A workbook is a ZIP archive as well.
-        if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
-            is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
-            return None if is_workbook else "zip"
-        return signature(head, COMPRESSED)
-
-    @cached_property
+    @property
     def head(self) -> bytes:
-        """The first bytes of the table, uncompressed."""
-        if self.compression is None:
-            return self._first_bytes
-        with self.explained(), self.stream() as stream:
-            return stream.read(HEAD_BYTES)
+        """The first bytes of the table."""
+        with Path(self.plain).open("rb") as file:
+            return file.read(HEAD_BYTES)
 
     @cached_property
     def format(self) -> Format:
@@ -119,42 +114,9 @@ class TableFile:
         is_json = start == b"{" or (start == b"[" and ".csv" not in suffixes)
         return "json lines" if is_json else "csv"
 
-    def native(self) -> Any:
-        """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
-        if self.compression is None and self.path.isprintable():
-            return self.path
-        return self.stream()
-
-    def stream(self) -> Any:
-        """Return the uncompressed bytes as an open file."""
-        return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
-
-    def _uncompressed(self, file: Any) -> Any:
-        if self.compression is None:
-            return file
-        if self.compression == "xz":
-            return lzma.open(file)
-        if self.compression == "zip":
-            return self._only_member(zipfile.ZipFile(file))
-        return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), self.compression)
-
-    def seekable(self) -> Any:
-        """Return a path or bytes in memory, for formats that are not read from front to back."""
-        source = self.native()
-        return source if isinstance(source, str) else pa.BufferReader(source.read())
-
-    def pieces(self, n: int, size: int) -> Iterator[bytes]:
-        """Yield pieces from all over the file, if it is large and not compressed."""
-        length = Path(self.path).stat().st_size
-        if self.compression is None and length > HEAD_BYTES:
-            with Path(self.path).open("rb") as file:
-                for k in range(n):
-                    file.seek((length - size) * (k + 1) // n)
-                    yield file.read(size)
-
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn errors into one sentence; at the end, close the file and check that it stayed."""
+        """Turn errors into one sentence; at the end, check that the file is what it was."""
         try:
             yield
         except TableError:
@@ -163,8 +125,6 @@ class TableFile:
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
             raise self._explanation(error) from error
-        finally:
-            self._handles.close()
         self.check_unchanged()
 
     def check_unchanged(self) -> None:
@@ -189,36 +149,40 @@ class TableFile:
         found = Path(self.path).stat()
         return found.st_size, found.st_mtime_ns
 
-    @cached_property
-    def _first_bytes(self) -> bytes:
-        with Path(self.path).open("rb") as file:
-            return file.read(HEAD_BYTES)
-
     def _copied(self, path: str) -> str:
-        """Copy what can be read only once to a file that is removed along with this object."""
-        if path == STDIN and (sys.stdin is None or sys.stdin.isatty()):
+        if path != STDIN:
+            with Path(path).open("rb") as file:
+                return self._copy(file)
+        if sys.stdin is None or sys.stdin.isatty():
             fix = "Give a file, or pipe one in."
             raise TableError("There is no table in standard input.", fix, code="file")
-        kept = contextlib.ExitStack()
-        weakref.finalize(self, kept.close)
-        copy = kept.enter_context(scratch_folder("neverworse-")) / "table"
-        with contextlib.ExitStack() as opened:
-            stdin = path == STDIN
-            source = sys.stdin.buffer if stdin else opened.enter_context(Path(path).open("rb"))
-            shutil.copyfileobj(source, opened.enter_context(copy.open("wb")))
+        return self._copy(sys.stdin.buffer)
+
+    def _copy(self, source: Any) -> str:
+        """Copy bytes to a file that is removed along with this object."""
+        copy = self._copies.enter_context(scratch_folder("neverworse-")) / "table"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(source, file, COPY_BYTES)
         return str(copy)
 
-    def _only_member(self, archive: zipfile.ZipFile) -> Any:
-        # Not is_dir, which fails for a name that is empty.
-        members = [
-            info
-            for info in archive.infolist()
-            if not (info.filename.endswith("/") or info.filename.startswith("__MACOSX/"))
-        ]
-        if len(members) != 1:
-            fix = "Unpack it, and name the tables to read."
-            raise self.error(f"holds {len(members)} files.", fix)
-        return archive.open(members[0])
+    def _uncompressed(self, file: Any) -> Any:
+        """Return the uncompressed bytes of a file; None if it is not compressed."""
+        head = self.head
+        if head.startswith(XZ):
+            return lzma.open(file)
+        # A workbook is a ZIP archive as well.
+        is_workbook = PurePath(self.name).suffix.lower() in EXCEL or b"[Content_Types].xml" in head
+        if head.startswith(ZIP) and not is_workbook:
+            archive = zipfile.ZipFile(file)
+            # Not is_dir, which fails for a name that is empty.
+            names = [info for info in archive.infolist() if not info.filename.endswith("/")]
+            members = [info for info in names if not info.filename.startswith("__MACOSX/")]
+            if len(members) != 1:
+                fix = "Unpack it, and name the tables to read."
+                raise self.error(f"holds {len(members)} files.", fix)
+            return archive.open(members[0])
+        codec = signature(head, COMPRESSED)
+        return codec and pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), codec)
 
 
 def printable(path: str | os.PathLike[str]) -> str:
@@ -229,14 +193,3 @@ def printable(path: str | os.PathLike[str]) -> str:
 def signature(head: bytes, signatures: dict[bytes, Any]) -> Any:
     """Return the value of the signature that the first bytes have, if any."""
     return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
-
-
-def _not_found(path: Path) -> TableError:
-    problem, hint = f"There is no folder {printable(path.parent)}.", "Check the path."
-    if path.parent.is_dir():
-        others = [printable(other.name) for other in path.parent.iterdir() if other.is_file()]
-        similar = nearest(printable(path.name), others)
-        problem = f"There is no file {printable(path)}."
-        is_close = similar.startswith("Did you mean")
-        hint = similar if is_close else "Check the name and the folder."
-    return TableError(problem, hint, code="file")

@@ -8,9 +8,10 @@ import datetime as dt
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
-from pyarrow import feather, ipc, parquet
+from pyarrow import feather, parquet
 from pyarrow import json as arrow_json
 
 from neverworse._words import count, install, nearest
-from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import HEAD_BYTES, NOT_UTF8, TableFile, signature
 
 # Words for missing values, in all formats: those that pandas and PyArrow write or understand.
@@ -37,6 +37,8 @@ BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
 PART_BYTES = 2 << 20  # of text that becomes one part of a table in memory
 # The sample that shows how numbers are written.
 HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
+LONGEST_CELL = 1 << 30  # characters, for the reader of Python
+END = "\x1a end of file"
 JSON_BYTES = 16 << 20  # of a block, in which a row must fit
 MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -55,10 +57,6 @@ class ReadOptions:
     missing: tuple[str, ...] = ()  # further words that mean a missing value
     sheet: str | None = None  # of a workbook; by default, the first one
     text: frozenset[str] = frozenset()  # columns to read as text, whatever their values look like
-
-    def __post_init__(self) -> None:
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}.")
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -96,33 +94,11 @@ def spells_number(text: str) -> bool:
     return "_" not in text
 
 
-def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
-    """Make words that mean a missing value null, with any spaces, and numbers in any spelling."""
-    numbers = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
-
-    def with_nulls_in(values: Any) -> Any:
-        kind = values.type
-        if is_text(kind) and isinstance(values, pa.DictionaryArray):
-            texts, codes = with_nulls_in(values.dictionary), values.indices
-            if not texts.null_count:
-                return values
-            codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
-            return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
-        if is_text(kind):
-            found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
-        elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
-        else:
-            return values
-        return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
-
-    return pa.table(
-        [
-            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
-            for column in table.columns
-        ],
-        schema=table.schema,
-    )
+def written(value: Any) -> str:
+    """Write a value as people do: a number that is whole without decimals."""
+    text = str(value).strip()
+    is_whole = spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53
+    return str(int(float(text))) if is_whole else text
 
 
 class DelimitedText:
@@ -139,21 +115,18 @@ class DelimitedText:
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
         try:
-            table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+            table = arrow_csv.read_csv(self.file.plain, read, parse, convert, pool)
         except pa.ArrowInvalid:  # perhaps because of line breaks between quotes, which are slower
             parse.newlines_in_values = True
-            with self._widths_checked():
-                table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
+            with self._rows_checked():
+                table = arrow_csv.read_csv(self.file.plain, read, parse, convert, pool)
         if any("binary" in str(kind) for kind in table.schema.types):
             raise self.file.error(*NOT_UTF8)
+        self._check_last_cell(table)
         return table
 
     def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read columns of these types, a block of rows at a time.
-
-        From the first block on in which values are not of their type, all columns are text: whoever
-        parses it knows what is wrong.
-        """
+        """Read columns as these types; as text from the first block on in which they are not."""
         n_done = 0
         try:
             for block in self.blocks(types):
@@ -167,12 +140,15 @@ class DelimitedText:
 
     def blocks(self, types: Types) -> Iterator[pa.RecordBatch]:
         """Read some columns, as these types, a block of rows at a time."""
-        with self._widths_checked(), self._open(types) as reader:
-            yield from reader
+        with self._rows_checked(), self._open(types) as reader:
+            last = None
+            for last in reader:
+                yield last
+            self._check_last_cell(last)
 
     def first_types(self) -> dict[str, pa.DataType]:
         """Return the types of all columns, as far as the first rows tell."""
-        with self._widths_checked(), self._open({}) as reader:
+        with self._rows_checked(), self._open({}) as reader:
             types = dict(zip(reader.schema.names, reader.schema.types, strict=True))
         for name, kind in types.items():
             if name in self.options.text or pa.types.is_null(kind):  # which may become anything
@@ -181,21 +157,19 @@ class DelimitedText:
                 types[name] = pa.float64()
         return types
 
-    def column_of(self, error: pa.ArrowInvalid) -> str | None:
-        """Return the column that PyArrow could not convert, which only its words tell."""
-        found = re.search(r"In CSV column #(\d+)", str(error))
-        return self.names[int(found[1])] if found else None
-
     def some_rows(self) -> pa.Table:
         """Return rows from the beginning and from places all over, as text, if that is possible."""
         text = self._first_lines[:HEAD_CHARACTERS]
         if len(text) == HEAD_CHARACTERS:
             text = text.rpartition("\n")[0] + "\n"
-        encoding = codecs.lookup(self._encoding).name
-        if not encoding.startswith(("utf-16", "utf-32")):  # in which a byte is no character
-            for piece in self.file.pieces(N_PIECES, PIECE_BYTES):
-                text += piece.partition(b"\n")[2].rpartition(b"\n")[0].decode(encoding, "replace")
-                text += "\n"
+        size = Path(self.file.plain).stat().st_size
+        one_byte = not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32"))
+        if one_byte and size > HEAD_BYTES:
+            with Path(self.file.plain).open("rb") as file:
+                for k in range(1, N_PIECES + 1):
+                    file.seek((size - PIECE_BYTES) * k // N_PIECES)
+                    lines = file.read(PIECE_BYTES).partition(b"\n")[2].rpartition(b"\n")[0]
+                    text += lines.decode(self._encoding, "replace") + "\n"
         parse = arrow_csv.ParseOptions(
             delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
         )
@@ -208,7 +182,8 @@ class DelimitedText:
 
     @cached_property
     def delimiter(self) -> str:
-        return self.options.delimiter or delimiter_of(self._first_lines)
+        said = self._excel_line[1] if self._excel_line else delimiter_of(self._head)
+        return self.options.delimiter or said
 
     @cached_property
     def names(self) -> list[str]:
@@ -227,35 +202,52 @@ class DelimitedText:
         convert = self._conversion(types)
         convert.include_columns = list(types)
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        return arrow_csv.open_csv(self.file.native(), self._reading(BLOCK_BYTES), parse, convert)
+        return arrow_csv.open_csv(self.file.plain, self._reading(BLOCK_BYTES), parse, convert)
 
     @contextmanager
-    def _widths_checked(self) -> Iterator[None]:
-        """Name the first line with more or fewer cells than columns: PyArrow does not."""
+    def _rows_checked(self) -> Iterator[None]:
+        """Name the line that PyArrow stumbles over, which it does not do itself."""
         try:
             yield
         except pa.ArrowInvalid:
-            stream, line = self.file.stream(), 1
-            with io.TextIOWrapper(stream, self._encoding, "replace", newline="") as text:
-                rows = csv.reader(text, delimiter=self.delimiter)
-                with suppress(csv.Error):
-                    for row in rows:
-                        if row and len(row) != len(self.names):
-                            raise self._uneven(line, len(row)) from None
-                        line = rows.line_num + 1
+            self._check_rows()
             raise
 
-    def _uneven(self, line: int, n_cells: int) -> TableError:
-        n_columns = count(len(self.names), "column")
-        return self.file.error(
-            f"has {count(n_cells, 'cell')} in line {line:,}, but {n_columns}.",
-            "Put quotes around cells that contain the delimiter, or name another one: --delimiter.",
-        )
+    def _check_last_cell(self, rows: Any) -> None:
+        """Raise if the last cell has swallowed the rows behind a quote that is never closed."""
+        k = rows.schema.get_field_index(self.names[-1]) if rows else -1
+        if k >= 0 and "\n" in str(rows.column(k)[-1]):
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Raise if a row has more or fewer cells than columns, or a quote that is never closed."""
+        with ExitStack() as stack, Path(self.file.plain).open("rb") as file, suppress(csv.Error):
+            stack.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_CELL))
+            text = io.TextIOWrapper(file, self._encoding, "replace", newline="")
+            # Behind all rows, END is a row of its own, unless there is an open quote.
+            n_skipped = self._reading(BLOCK_BYTES).skip_rows
+            lines = chain(islice(text, n_skipped, None), [f'"{END}'])
+            rows, line = csv.reader(lines, delimiter=self.delimiter), n_skipped + 1
+            for row in rows:
+                if row == [END]:
+                    break
+                if row and row[-1].endswith(END):
+                    problem = f"has a quotation mark in line {line:,} that is never closed."
+                    raise self.file.error(problem, "Close it, or remove it.")
+                if row and len(row) != len(self.names):
+                    n_cells, n_columns = count(len(row), "cell"), count(len(self.names), "column")
+                    raise self.file.error(
+                        f"has {n_cells} in line {line:,}, but {n_columns}.",
+                        "Put quotes around cells that contain the delimiter, close quotes that are "
+                        "open, or name another delimiter: --delimiter.",
+                    )
+                line = n_skipped + rows.line_num + 1
 
     def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
         utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
         encoding = "utf8" if utf8 else self._encoding
-        return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size)
+        skip = 1 if self._excel_line else 0
+        return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size, skip_rows=skip)
 
     def _conversion(self, types: Types) -> arrow_csv.ConvertOptions:
         return arrow_csv.ConvertOptions(
@@ -265,8 +257,17 @@ class DelimitedText:
             null_values=list(self.options.words),
         )
 
-    @cached_property
+    @property
     def _first_lines(self) -> str:
+        return self._head[self._excel_line.end() :] if self._excel_line else self._head
+
+    @cached_property
+    def _excel_line(self) -> re.Match[str] | None:
+        """The line before the names of columns in which Excel names the delimiter."""
+        return re.match(r'"?sep=(.)"?\r?\n', self._head)
+
+    @cached_property
+    def _head(self) -> str:
         """The first bytes as text; they may end within a character."""
         decoder = codecs.getincrementaldecoder(self._encoding)()
         try:
@@ -276,12 +277,7 @@ class DelimitedText:
 
     @cached_property
     def _encoding(self) -> str:
-        known = self.options.encoding or signature(self.file.head, BOMS)
-        try:
-            codecs.lookup(known or "utf-8")
-        except LookupError:
-            problem, fix = f"There is no encoding {known!r}.", "Common ones: utf-8, cp1252, utf-16."
-            raise TableError(problem, fix, code="file") from None
+        known: str | None = self.options.encoding or signature(self.file.head, BOMS)
         if known is None and b"\x00" in self.file.head:
             fix = "Export the table as CSV or Parquet, or name its encoding: --encoding utf-16."
             raise self.file.error("is neither text nor a known format.", fix)
@@ -291,22 +287,18 @@ class DelimitedText:
 def delimiter_of(text: str) -> str:
     """Return what separates the columns: what splits the first lines into as many parts each."""
     lines = text.splitlines()[:50]
-    if len(text) >= HEAD_BYTES // 4 and len(lines) > 1:
-        lines = lines[:-1]  # perhaps cut off
 
     def vote(delimiter: str) -> tuple[float, int]:
         """Return the share of lines with as many columns as the first, and that number."""
         try:
-            rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
-            widths = [len(row) for row in rows if row]
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
         except csv.Error:
             return 0.0, 0
         if not widths or widths[0] < 2:
-            return 0.0, 1
-        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+            return 0.0, 0
+        return widths.count(widths[0]) / len(widths), widths[0]
 
-    best = max(DELIMITERS, key=vote)
-    return best if vote(best)[1] > 1 else ","
+    return max(DELIMITERS, key=vote)  # a comma, if none splits them
 
 
 # Other formats
@@ -315,11 +307,8 @@ def delimiter_of(text: str) -> str:
 def read_arrow(file: TableFile) -> pa.Table:
     """Read all rows of a file of Parquet, Feather or Arrow."""
     if file.format == "parquet":
-        return valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
-    if file.format == "arrow":
-        return valid(feather.read_table(file.seekable()))
-    with ipc.open_stream(file.native()) as reader:
-        return valid(reader.read_all())
+        return valid(parquet.ParquetFile(file.plain, pre_buffer=True).read())
+    return valid(feather.read_table(file.plain))
 
 
 def valid(rows: Any) -> Any:
@@ -329,13 +318,11 @@ def valid(rows: Any) -> Any:
 
 
 def read_json(file: TableFile) -> pa.Table:
-    """Read JSON lines, unless they nest too deeply.
+    """Read JSON lines, unless they nest too deeply: PyArrow would crash when its stack is full.
 
-    PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
-    It may begin anew after any line, so the depth is the largest that it could see from any
-    bracket on, and no string goes on after a line break.
+    It may begin anew after any line, so depth counts from any bracket on, and strings end there.
     """
-    content = file.stream().read()
+    content = Path(file.plain).read_bytes()
     brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
     levels = np.cumsum(steps, dtype=np.int32)
@@ -356,12 +343,8 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
     except ImportError:
         problem = "is a workbook, which needs python-calamine to be read."
         raise file.error(problem, install("tables")) from None
-    source = file.seekable()
     try:
-        if isinstance(source, str):
-            book = CalamineWorkbook.from_path(Path(source))
-        else:
-            book = CalamineWorkbook.from_filelike(source)
+        book = CalamineWorkbook.from_path(Path(file.plain))
         sheet = book.sheet_names[0] if options.sheet is None else options.sheet
         if sheet not in book.sheet_names:
             raise file.error(f"has no sheet {sheet!r}.", nearest(sheet, book.sheet_names))
