@@ -247,10 +247,9 @@ def _most_important(study: Study) -> str:
     """Name the most important columns or features, for the positive class if there is one."""
     positive, importance = study.data.positive, study.importance
     if importance is not None:
-        of = "" if positive is None else f" of {positive!r}"
         what = (
-            f"columns for the {importance.model} model, by the increase in {importance.measure}"
-            f"{of} when a column is shuffled"
+            f"columns for the {importance.model} model, by the increase in Brier score when a "
+            "column is shuffled"
         )
         increases = [(each.column, each.increase.value) for each in importance.columns]
         effects = [(column, increase) for column, increase in increases if increase > 0.0]

@@ -82,8 +82,6 @@ def assess(
         problem = f"There is no stacked model: {stacked.why_not}"
         raise TableError(problem, "Choose another --model.")
     if settings.model == STACKED or stacked.has_moved:
-        # The same objects, so that parts which are compared as well are fitted once.
-        methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
 
     def unless_impossible(problem: str, compute: Callable[[], Part]) -> Part | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,13 +15,19 @@ from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import HeldOut, Sample, Truth, draw_sample, numbers
+from neverworse.study._held_out import (
+    MAX_UNLABELED,
+    HeldOut,
+    Sample,
+    Truth,
+    draw_sample,
+    numbers,
+)
 from neverworse.study._methods import fit_fold
-from neverworse.study._study import Comparison, DecisionFacts, Numbers
+from neverworse.study._study import DecisionFacts, Numbers
 from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MAX_FOLDS = 5
-MAX_UNLABELED = 20_000  # in each fit
 TIE = 1e-12  # criteria that differ by less are equal but for rounding
 MIN_LABELS_TO_TEST = 3  # of each class: one is held out, and two are left to be held out in turn
 
@@ -37,19 +44,15 @@ class ThresholdRule:
     @classmethod
     def parse(cls, text: str) -> ThresholdRule:
         """Return the rule that an option of the command line means, or raise `ValueError`."""
-        kind, _, costs = text.partition("=")
-        try:
-            if kind == "cost":
-                miss, alarm = map(float, costs.split(":"))
-                rule = cls("cost", miss=miss, alarm=alarm)
-            elif text in ("balanced", "f1"):
-                return cls("balanced" if text == "balanced" else "f1")
-            else:
-                rule = cls(value=float(text))
-            if 0.0 < rule.value < 1.0 and all(0.0 < c < np.inf for c in (rule.miss, rule.alarm)):
-                return rule
-        except ValueError:
-            pass
+        with suppress(ValueError):
+            if text in ("balanced", "f1"):
+                return cls("f1" if text == "f1" else "balanced")
+            if text.startswith("cost="):
+                miss, alarm = map(float, text.removeprefix("cost=").split(":"))
+                if all(0.0 < each < np.inf for each in (miss, alarm)):
+                    return cls("cost", miss=miss, alarm=alarm)
+            elif 0.0 < float(text) < 1.0:
+                return cls(value=float(text))
         raise ValueError(
             "--threshold is a probability between 0 and 1, balanced, f1 or cost=5:1 (both costs "
             f"must be positive), not {text!r}."
@@ -59,18 +62,6 @@ class ThresholdRule:
         if self.kind == "cost":
             return f"cost={self.miss:g}:{self.alarm:g}"
         return f"{self.value:g}" if self.kind == "fixed" else self.kind
-
-    @property
-    def words(self) -> str:
-        return {
-            "fixed": "as given",
-            "balanced": "for the largest balanced accuracy",
-            "f1": "for the largest F1",
-            "cost": (
-                f"for the smallest cost, where a missed row costs {self.miss:g} and a false alarm "
-                f"{self.alarm:g}"
-            ),
-        }[self.kind]
 
     def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
         """Return the best threshold, half-way between two probabilities or beyond all of them.
@@ -210,20 +201,9 @@ def decision_settings(fit: TableFit, settings: FitSettings) -> DecisionSettings:
 
 
 def decision_of(
-    name: str,
-    method: Any,
-    estimator: Any,
-    fit: TableFit,
-    decision: DecisionSettings,
-    comparison: Comparison | None,
-    seed: int,
+    method: Any, fit: TableFit, decision: DecisionSettings, seed: int
 ) -> tuple[dict[str, Any], DecisionFacts]:
-    """Return the settings of a `DecidedClassifier` of a method, and what is known about them.
-
-    The estimator is the same method, fitted to all rows.
-    """
-    if not (decision.calibrate or hasattr(estimator, "predict_proba")):
-        raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
+    """Return the settings of a `DecidedClassifier` of a method, and what is known about them."""
     settings = {"positive": decision.positive, "threshold": decision.rule.value, "sigmoids": None}
     tested = None
     try:
@@ -236,51 +216,28 @@ def decision_of(
         truth = Truth.of(sample, fit.target.class_names, fit.positive)
         tested = nested_numbers(method, sample, truth, decision, seed)
     positive = None if decision.positive is None else fit.target.class_names[decision.positive]
-    at_half = None
-    if comparison is not None and decision.rule.kind == "cost":
-        at_half = comparison.of(name).numbers
     return settings, DecisionFacts(
         rule=str(decision.rule),
         positive=positive,
         threshold=settings["threshold"],
         calibrated=decision.calibrate,
         numbers=tested,
-        words=tuple(_words(decision, positive, settings["threshold"], tested, at_half)),
+        words=tuple(_words(decision, positive, settings["threshold"], tested is not None)),
     )
 
 
 def _words(
-    decision: DecisionSettings,
-    positive: str | None,
-    threshold: float | None,
-    tested: Numbers | None,
-    at_half: Numbers | None,
+    decision: DecisionSettings, positive: str | None, threshold: float | None, is_tested: bool
 ) -> Iterator[str]:
-    """Say what was decided, and how well it does; `at_half` is at a threshold of 0.5."""
-    rule = decision.rule
+    """Say what was decided, and whether held-out rows show how well it does."""
     if decision.calibrate:
         yield "Probabilities are calibrated by Platt's sigmoid, fitted to held-out labeled rows."
     if threshold is not None:
-        where = "" if rule.kind == "fixed" else ", on held-out labeled rows"
         yield (
-            f"{positive!r} is predicted where its probability is at least {threshold:.4g}: "
-            f"{rule.words}{where}."
+            f"{positive!r} is predicted where its probability is at least {threshold:.4g} "
+            f"(--threshold {decision.rule})."
         )
-    if tested is None:
+    if not is_tested:
         yield "This was not tested on held-out rows: that takes three labels of every class."
-        return
-    chosen = ["calibration"] if decision.calibrate else []
-    chosen += ["threshold"] if rule.kind != "fixed" else []
-    how = f", with {' and '.join(chosen)} found in each training fold alone" if chosen else ""
-    yield f"This is tested on held-out rows{how}."
-    if rule.kind == "cost" and decision.positive is not None:
-        costs = f"It costs {_cost(rule, decision.positive, tested):.3g} per held-out row"
-        if at_half is not None:
-            costs += f"; a threshold of 0.5, {_cost(rule, decision.positive, at_half):.3g}"
-        yield f"{costs}."
-
-
-def _cost(rule: ThresholdRule, positive: int, tested: Numbers) -> float:
-    confusion, other = np.asarray(tested.confusion), 1 - positive
-    cost = rule.miss * confusion[positive, other] + rule.alarm * confusion[other, positive]
-    return float(cost / confusion.sum())
+    elif decision.needs_labels:
+        yield "This is tested on held-out rows, by what each training fold alone would decide."

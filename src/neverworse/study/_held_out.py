@@ -21,11 +21,10 @@ Splits = Sequence[tuple[Indices, Indices]]  # positions of training and of test 
 
 LEVEL = 0.95  # of all intervals
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
-ROUNDING = 1e-12
 USUAL_FOLDS = 5
 MOST_REPEATS = 3  # more take time and hardly narrow the intervals: their folds overlap
-FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds
-MOST_LABELED = 20_000
+FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds, once
+MOST_LABELED = MAX_UNLABELED = 20_000  # rows in each fit
 FEWEST_UNLABELED = 1_000  # that are kept, however long it takes
 MOST_COST = 30_000_000  # of all splits together, see `draw_sample`: a few seconds
 MOST_BINS = 10  # of a calibration curve
@@ -57,6 +56,11 @@ class Sample:
         return np.ones(len(self.y[rows])) if self.weights is None else self.weights[rows]
 
 
+def taken(X: Any, rows: Indices) -> Any:
+    """Return some rows, in memory."""
+    return X.take(rows) if isinstance(X, Rows) else X[rows]
+
+
 def draw_sample(
     X: Any,
     y: Vector,
@@ -66,7 +70,7 @@ def draw_sample(
     *,
     fits_per_split: float = 1.0,
 ) -> Sample:
-    """Draw rows of positive weight, and choose the number of folds so that the time is bounded.
+    """Draw rows of positive weight, so many and for so many folds that the time is bounded.
 
     `fits_per_split` is the cost of one split, in fits to all rows. `ValueError` if a class has one
     label only.
@@ -87,20 +91,19 @@ def draw_sample(
     # The measured time of a row in a fit, in units of one number. With several classes, the solver
     # has a soft label for each pair of them.
     n_hinges = 1 if len(counts) == 2 else len(counts) * (len(counts) - 1)
-    per_row = (n_features + 20) * n_hinges * fits_per_split
-    affordable = MOST_COST / (per_row * (len(labeled) + min(len(unlabeled), max_unlabeled)))
-    n_folds = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else USUAL_FOLDS
-    n_folds = int(min(n_folds, counts.min()))
-    most_repeats = np.clip(2 * FEW_LABELS // len(labeled), 1, MOST_REPEATS)
-    n_repeats = int(np.clip(affordable // n_folds, 1, most_repeats))
-    n_affordable = int(MOST_COST / (per_row * n_folds)) - len(labeled)
-    n_unlabeled = min(len(unlabeled), max_unlabeled, max(FEWEST_UNLABELED, n_affordable))
-    if n_unlabeled < len(unlabeled):
+    has_few = len(labeled) < FEW_LABELS
+    n_folds = int(min(USUAL_FOLDS if has_few else 10, counts.min()))
+    affordable = MOST_COST / ((n_features + 20) * n_hinges * fits_per_split * n_folds)  # rows
+    n_rows = len(labeled) + min(len(unlabeled), max_unlabeled)
+    n_repeats = int(np.clip(affordable // n_rows, 1, MOST_REPEATS)) if has_few else 1
+    n_affordable = max(FEWEST_UNLABELED, int(affordable) - len(labeled))
+    n_drawn = min(max_unlabeled, n_affordable)
+    if n_drawn < len(unlabeled):
         rng = np.random.default_rng(seed)
-        unlabeled = np.sort(rng.choice(unlabeled, n_unlabeled, replace=False))
+        unlabeled = np.sort(rng.choice(unlabeled, n_drawn, replace=False))
     chosen: Indices = np.concatenate([labeled, unlabeled])
     return Sample(
-        X.take(chosen) if isinstance(X, Rows) else X[chosen],
+        taken(X, chosen),
         y[chosen],
         None if sample_weight is None else sample_weight[chosen],
         len(labeled),
@@ -115,24 +118,21 @@ def mean_over_folds(
     test_share: float,
     *,
     n_tests: int = 1,
-    least: float = -np.inf,
-    most: float = np.inf,
+    limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
     """Return the mean over folds, with an interval that allows for shared training rows.
 
     C. Nadeau and Y. Bengio, "Inference for the generalization error" (Machine Learning 52, 2003):
     for J folds, 1 / J + n_test / n_train replaces 1 / J. With `n_tests`, that many intervals hold
-    together (Bonferroni). Possible values range from `least` to `most`.
+    together (Bonferroni). Possible values lie between the limits.
     """
     n, mean = len(values), float(np.mean(values))
-    if abs(mean) < ROUNDING * np.abs(values).max():
-        mean = 0.0  # values cancel out, but for rounding
     error = float(np.sqrt((1.0 / n + test_share) * np.var(values, ddof=1)))
     # Without any spread, the only uncertainty that can be stated is that of the value itself.
     margin = abs(mean)
     if error > 0.0:
         margin = float(stats.t.isf(0.5 * (1.0 - LEVEL) / n_tests, n - 1)) * error
-    return Estimate(mean, max(least, mean - margin), min(most, mean + margin))
+    return Estimate(mean, *np.clip([mean - margin, mean + margin], *limits).tolist())
 
 
 @dataclass(frozen=True)
@@ -150,31 +150,24 @@ class HeldOut:
     @classmethod
     def of(cls, models: Sequence[Any], splits: Splits, sample: Sample, n_repeats: int) -> HeldOut:
         """Return the predictions of models that were fitted to the training rows of splits."""
-        found: dict[str, AnyArray] = {}
+        found: dict[str, Any] = {"probabilities": None, "scores": None}
         for split, (model, (_, test)) in enumerate(zip(models, splits, strict=True)):
-            for kind, values in _outputs(model, sample.X[test], split).items():
-                shape = n_repeats, sample.n_labeled, *values.shape[1:]
-                every = found.setdefault(kind, np.zeros(shape, values.dtype))
-                every[split * n_repeats // len(splits), test] = values
-        shares, scores = found.get("probabilities"), found.get("scores")
-        return cls(found["predictions"], shares, scores, found["folds"])
-
-
-def _outputs(model: Any, X: Any, fold: int) -> dict[str, AnyArray]:
-    predictions = np.asarray(model.predict(X)).astype(np.intp)
-    found: dict[str, AnyArray] = {
-        "predictions": predictions,
-        "folds": np.full_like(predictions, fold),
-    }
-    if hasattr(model, "predict_proba"):
-        found["scores"] = found["probabilities"] = np.asarray(model.predict_proba(X), np.float64)
-    if has_class_scores(model):
-        found["scores"] = class_scores(model, X)
-    elif "scores" not in found and hasattr(model, "decision_function"):
-        decision = np.asarray(model.decision_function(X), dtype=np.float64)
-        if decision.ndim == 1:
-            found["scores"] = np.column_stack([-decision, decision])
-    return found
+            X = sample.X[test]
+            outputs: dict[str, AnyArray] = {
+                "predictions": np.asarray(model.predict(X)).astype(np.intp),
+                "folds": np.full(len(test), split),
+            }
+            if hasattr(model, "predict_proba"):
+                outputs["probabilities"] = np.asarray(model.predict_proba(X), np.float64)
+                outputs["scores"] = outputs["probabilities"]
+            if has_class_scores(model):
+                outputs["scores"] = class_scores(model, X)
+            for kind, values in outputs.items():
+                if found.get(kind) is None:
+                    shape = n_repeats, sample.n_labeled, *values.shape[1:]
+                    found[kind] = np.zeros(shape, values.dtype)
+                found[kind][split * n_repeats // len(splits), test] = values
+        return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -196,8 +189,7 @@ class Truth:
     def size(self, chosen: Any = slice(None)) -> float:
         """Return the effective number of some rows: with equal weights, their number (Kish)."""
         weights = self.weights[chosen]
-        total = float(weights.sum())
-        return total**2 / float((weights**2).sum()) if total else 0.0
+        return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
 def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
@@ -209,23 +201,18 @@ def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
     """
     n_repeats, labels = len(held_out.predictions), range(len(truth.classes))
     codes, weights = np.tile(truth.codes, n_repeats), np.tile(truth.weights, n_repeats)
-    confusion = confusion_matrix(
-        codes, held_out.predictions.ravel(), labels=labels, sample_weight=weights
-    )
-    confusion = confusion / n_repeats
+    said = held_out.predictions.ravel()
+    confusion = confusion_matrix(codes, said, labels=labels, sample_weight=weights) / n_repeats
+    classes = tuple(_class_numbers(truth, confusion, k) for k in labels)
     wrong = (held_out.predictions != truth.codes).mean(axis=0)
-    recalls = [
-        wilson(_ratio(confusion[k, k], confusion[k].sum()), truth.size(truth.codes == k))
-        for k in labels
-    ]
     shares = held_out.probabilities
     return Numbers(
         error=wilson(float(np.average(wrong, weights=truth.weights)), truth.size()),
-        balanced_accuracy=mean_of(recalls),
+        balanced_accuracy=mean_of([each.recall for each in classes]),
         auc=None if held_out.scores is None else _auc(truth, held_out.scores, held_out.folds),
         brier=None if shares is None else _mean(truth, brier_scores(truth.codes, shares)),
         log_loss=None if shares is None else _mean(truth, log_losses(truth.codes, shares)),
-        classes=tuple(_class_numbers(truth, confusion, k, recalls[k]) for k in labels),
+        classes=classes,
         confusion=tuple(map(tuple, confusion.tolist())),
         calibration=_calibration(truth, shares),
     )
@@ -245,8 +232,6 @@ def log_losses(codes: Indices, probabilities: AnyArray) -> AnyArray:
 
 def wilson(share: float, n: float) -> Estimate:
     """Return a share of `n` rows with Wilson's score interval."""
-    if n <= 0.0:
-        return Estimate(share, 0.0, 1.0)
     centre = (share + Z**2 / (2.0 * n)) / (1.0 + Z**2 / n)
     half = Z * np.sqrt(share * (1.0 - share) / n + Z**2 / (4.0 * n**2)) / (1.0 + Z**2 / n)
     # At 0 and 1 the ends are the share itself, but for rounding.
@@ -281,22 +266,18 @@ def mean_of(parts: Sequence[Estimate]) -> Estimate:
     return Estimate(value, float(max(0.0, value - below)), float(min(1.0, value + above)))
 
 
-def _class_numbers(truth: Truth, confusion: Matrix, k: int, recall: Estimate) -> ClassNumbers:
+def _class_numbers(truth: Truth, confusion: Matrix, k: int) -> ClassNumbers:
     found, predicted, own = confusion[k, k], confusion[:, k].sum(), confusion[k].sum()
     per_weight = truth.size() / confusion.sum()  # effective rows
     either = own + predicted - found
-    overlap = wilson(_ratio(found, either), per_weight * either)  # F1 is a function of it
+    overlap = wilson(float(found / either), per_weight * either)  # F1 is a function of it
     return ClassNumbers(
         truth.classes[k],
         int(np.count_nonzero(truth.codes == k)),
-        wilson(_ratio(found, predicted), per_weight * predicted) if predicted else None,
-        recall,
+        wilson(float(found / predicted), per_weight * predicted) if predicted else None,
+        wilson(float(found / own), truth.size(truth.codes == k)),
         Estimate(*(2.0 * j / (1.0 + j) for j in (overlap.value, overlap.low, overlap.high))),
     )
-
-
-def _ratio(part: float, whole: float) -> float:
-    return float(part / whole) if whole else 0.0
 
 
 def _mean(truth: Truth, losses: AnyArray) -> Estimate:

@@ -208,10 +208,9 @@ class MethodFacts:
     method: str
     guarantee: str
     numbers: Numbers
-    loss: Estimate | None  # quadratic loss per row; None if scores are not on the 0/1 scale
     error_difference: Estimate | None  # None for the supervised one itself
     brier_difference: Estimate | None
-    loss_difference: Estimate | None
+    loss_difference: Estimate | None  # None if scores are not on the 0/1 scale
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ColumnImportance:
-    """How much worse held-out rows are predicted if a column is shuffled among them."""
+    """How much the Brier score of held-out rows rises if a column is shuffled among them."""
 
     column: str
     increase: Estimate
@@ -245,7 +244,6 @@ class Importance:
     """Columns by how much a model relies on them, the most important one first."""
 
     model: str
-    measure: Literal["Brier score", "error"]
     columns: tuple[ColumnImportance, ...]
 
 
@@ -302,7 +300,7 @@ class Verdict:
 class AuditFacts:
     """Bounds of the difference to the supervised model on the unlabeled rows."""
 
-    response: Literal["predict_proba", "error"]  # what was compared
+    response: str  # what was compared: "predict_proba"
     worst_case: float  # the largest difference of the losses, per row; negative is better
     best_case: float
     holds: bool

@@ -278,7 +278,6 @@ def comparison(classes=("benign", "malignant")):
                 name,
                 words,
                 numbers(error, classes, has_probabilities=loss is not None),
-                None if loss is None else around(loss, 0.02),
                 None if step is None else around(*step),
                 None if step is None or loss is None else around(*step),
                 None if step is None or loss is None else around(*step),
