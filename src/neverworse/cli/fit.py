@@ -31,6 +31,7 @@ from neverworse.study import (
     candidates_named,
     feature_columns,
     fit_table,
+    leaking_columns,
     looks_at,
     named,
     write_outputs,
@@ -315,7 +316,8 @@ def show_plan(
     target = tables.read_target(table, settings.target, settings.markers)
     columns = feature_columns(table, settings)
     plans = tables.TablePreparation(**settings.reading).plan(columns)
-    plan = tables.describe(plans, looks_at(columns, target, plans), columns)
+    looks = looks_at(plans, leaking_columns(columns, target, plans))
+    plan = tables.describe(plans, looks, columns)
     if arguments.plan:
         text = json.dumps(plan, ensure_ascii=False, indent=1)
         write_whole(Path(arguments.plan), lambda file: file.write(f"{text}\n".encode()))
