@@ -36,7 +36,7 @@ def plain():
 
 def chosen_for(plain, **settings):
     fit, given, study, _scored = plain
-    return choose(fit, replace(given, **settings), study.verdict, study.comparison, NONE)
+    return choose(fit, replace(given, **settings), study.verdict.model, study.comparison, NONE)
 
 
 def unlabeled_rows(fit):
@@ -95,16 +95,14 @@ def test_models_survive_their_file(plain, name, decided, tmp_path):
 def test_auto_follows_the_verdict(plain):
     fit, settings, study, _scored = plain
     for name in ("projected", "supervised", "logistic regression"):
-        verdict = replace(study.verdict, model=name)
-        found = choose(fit, settings, verdict, study.comparison, NONE)
+        found = choose(fit, settings, name, study.comparison, NONE)
         assert found.facts.name == name
 
 
 @pytest.mark.parametrize("name", ["label spreading", "TSVM"])
 def test_methods_without_probabilities_are_recommended_but_make_no_file(plain, name):
     fit, settings, study, _scored = plain
-    verdict = replace(study.verdict, model=name)
-    found = choose(fit, settings, verdict, study.comparison, NONE)
+    found = choose(fit, settings, name, study.comparison, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
         f"{name} gives no probabilities for new rows, so it has no model file."
@@ -116,8 +114,7 @@ def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
     large = replace(fit, features=as_rows(fit.features))
     with pytest.raises(TableError, match=r"self-training needs all rows in memory \(--memory GB\)"):
         check_choice(large, replace(settings, model="self-training"))
-    verdict = replace(study.verdict, model="self-training")
-    found = choose(large, settings, verdict, study.comparison, NONE)
+    found = choose(large, settings, "self-training", study.comparison, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0].startswith("self-training needs all rows in memory")
 
@@ -128,7 +125,7 @@ def test_tables_that_are_not_in_memory_give_the_same_model(plain, name, calibrat
     large = replace(fit, features=as_rows(fit.features))
     wanted = replace(settings, model=name, calibrate=calibrate)
     here, there = (
-        choose(each, wanted, study.verdict, study.comparison, NONE) for each in (fit, large)
+        choose(each, wanted, study.verdict.model, study.comparison, NONE) for each in (fit, large)
     )
     np.testing.assert_allclose(here.probabilities, there.probabilities, atol=1e-8)
 
@@ -137,7 +134,7 @@ def test_models_that_failed_are_refused_with_the_reason(plain):
     fit, settings, study, _scored = plain
     failed = replace(study.comparison, failures={"ICLS": "It has no rows."})
     with pytest.raises(TableError, match=r"ICLS failed: It has no rows. Choose another --model."):
-        choose(fit, replace(settings, model="ICLS"), study.verdict, failed, NONE)
+        choose(fit, replace(settings, model="ICLS"), study.verdict.model, failed, NONE)
 
 
 def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkeypatch):

@@ -107,7 +107,6 @@ def assess(
     evidence = Evidence(
         guarantee=_guarantee(certificate),
         penalised=certificate.penalty > 0.0,
-        no_room=certificate.reason == "inside",
         has_prior=bool(settings.prior),
         data=_data(fit, settings, files, scored),
         changes=scored.changes(),
@@ -120,7 +119,7 @@ def assess(
         kernel=fit.kernel,
     )
     notify("choosing the model", 0.0)
-    chosen = choose(fit, settings, verdict_of(evidence), comparison, stacked, seed)
+    chosen = choose(fit, settings, evidence.recommended, comparison, stacked, seed)
     model, importance = chosen.facts.name, None
     has_weights = fit.classifier.kernel == "linear" and model in (SUPERVISED, PROJECTED)
     if compared is not None and not has_weights:

@@ -24,7 +24,6 @@ from neverworse.study._study import (
     Comparison,
     ConfidentFacts,
     ModelFacts,
-    Verdict,
 )
 from neverworse.tables import DecidedClassifier, TableClassifier, TableError, outputs
 
@@ -148,7 +147,7 @@ def _obstacle(name: str, fit: TableFit) -> str | None:
 def choose(
     fit: TableFit,
     settings: FitSettings,
-    verdict: Verdict,
+    recommended: str,
     comparison: Comparison | None,
     stacked: Stacked,
     seed: int = 0,
@@ -156,7 +155,7 @@ def choose(
     """Fit the chosen model to all rows, and find out what is known about it."""
     name, obstacle = settings.model, None
     if name == AUTO:
-        name, obstacle = verdict.model, _obstacle(verdict.model, fit)
+        name, obstacle = recommended, _obstacle(recommended, fit)
         if obstacle:
             name = SUPERVISED if fit.model.certificate_.reason else PROJECTED
     elif comparison is not None and name in comparison.failures:

@@ -320,7 +320,6 @@ def _verdict(certificate, data, changes, compared, curve):
         Evidence(
             guarantee="same" if certificate["reason"] else guarantee,
             penalised=certificate["penalty"] > 0.0,
-            no_room=certificate["reason"] == "inside",
             has_prior=False,
             data=data,
             changes=changes,
