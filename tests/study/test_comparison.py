@@ -27,7 +27,6 @@ from neverworse.study._methods import (
     NearestLabelSpreading,
     fit_fold,
     guarantee_of,
-    method_names,
     standard_methods,
 )
 from tests.study.fits import quickly
@@ -372,9 +371,10 @@ def test_all_methods_run_and_only_scores_have_a_loss(quickest):
 
 def test_all_methods_run_on_several_classes_and_sparse_rows(quickest):
     X, y = problem(n_labeled=30, n_unlabeled=60, n_features=5, n_classes=3, shift=1.0)
-    methods = standard_methods(projected(alpha=1.0), method_names(3))
+    methods = standard_methods(projected(alpha=1.0), METHODS)
     dense = Compared(methods, X, y).comparison
-    assert dense.failures == {}
+    assert dense.failures.keys() == {"TSVM"}  # which is for two classes
+    del methods["TSVM"]
     del methods["random forest"], methods["self-training"]  # others take a fraction of the time
     thin = Compared(methods, sparse.csr_array(X), y).comparison
     # scikit-learn's boosting takes no sparse rows: it is left out, and the reason given.

@@ -150,7 +150,7 @@ def test_a_candidate_that_fails_is_no_reason_to_stop(monkeypatch):
 
     monkeypatch.setattr("neverworse.study._methods.TunedClassifier.fit", fail)
     found = stack(*fitted(**LOGISTIC))
-    assert found.why_not == "a fit failed. No such rows. Choose others: --candidates."
+    assert found.why_not == "No such rows. To choose others: --candidates."
 
 
 def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
@@ -169,7 +169,7 @@ def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
 def test_models_of_some_of_the_labels_are_not_compared_with_one_of_all(monkeypatch):
     monkeypatch.setattr("neverworse.study._choice.MOST_LABELED", 20)
     fit, settings = fitted(**LOGISTIC)
-    assert stack(fit, settings).why_not.startswith("there are more than 20 labels, too many")
+    assert stack(fit, settings).why_not.startswith("there are more than 20 labels.")
 
 
 def test_thresholds_of_stacked_models_are_tested_on_held_out_rows(moved):

@@ -120,7 +120,7 @@ def test_each_verdict_names_a_model_and_what_to_do():
             {"guarantee": "same"},
             "nothing to gain",
             "supervised",
-            "show no improvement that is certain",
+            "show no certain improvement",
         ),
         (
             {"comparison": compared({"loss_difference": HIGHER})},
@@ -188,7 +188,7 @@ def test_a_labeling_that_gives_the_supervised_model_rules_out_certainty_only():
     """The unlabeled rows may well improve the model for the true labels, but not for all."""
     found = verdict_of(evidence(guarantee="same"))
     assert found.headline == (
-        "Use the supervised model: the unlabeled rows show no improvement that is certain."
+        "Use the supervised model: the unlabeled rows show no certain improvement."
     )
 
 

@@ -21,11 +21,11 @@ from neverworse.study._comparison import Compared
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import Progress, silent
 from neverworse.study._methods import (
+    METHODS,
     OURS,
     PROJECTED,
     STACKED,
     SUPERVISED,
-    method_names,
     standard_methods,
 )
 from neverworse.study._side_by_side import RowKind, ScoredRows, coefficients, learning_curve
@@ -40,7 +40,7 @@ from neverworse.study._study import (
     Scalar,
     Study,
 )
-from neverworse.study._verdict import Evidence, Guarantee, verdict_of
+from neverworse.study._verdict import Evidence, verdict_of
 from neverworse.tables import TableError
 
 AUDIT = (
@@ -74,7 +74,7 @@ def assess(
     scored, notes = ScoredRows.of(fit), list(fit.notes)
     X, y, sample_weight = fit.rows
     options: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed}
-    wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
+    wanted = METHODS if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
@@ -105,7 +105,7 @@ def assess(
             )
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
-        guarantee=_guarantee(certificate),
+        guarantee="same" if certificate.reason else "improved" if certificate.holds else "none",
         penalised=certificate.penalty > 0.0,
         has_prior=bool(settings.prior),
         data=_data(fit, settings, files, scored),
@@ -166,13 +166,6 @@ def assess(
 def claim(certificate: Certificate) -> str:
     """Return what is proved, in one sentence for people who know nothing of quadratic losses."""
     unlabeled = f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
-    included = ["ridge penalty included"] if certificate.penalty else []
-    where = unlabeled
-    if certificate.rows == "all":
-        where = f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
-        included += ["labeled rows weighted by class"] if certificate.class_weight else []
-    if included:
-        where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason == "inside":
         return (
@@ -184,25 +177,24 @@ def claim(certificate: Certificate) -> str:
             "The projected model is the supervised one: no improvement was found that is certain "
             f"for all possible classes of the unlabeled rows{conditions}."
         )
-    if not certificate.holds:
-        return (
-            "No guarantee: with some classes of the unlabeled rows, the projected model's squared "
-            f"error on {where} would be larger than that of a model trained on the labeled rows "
-            "alone."
-        )
+    included = ["ridge penalty included"] if certificate.penalty else []
+    where = unlabeled
+    if certificate.rows == "all":
+        where = f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
+        included += ["labeled rows weighted by class"] if certificate.class_weight else []
+    if included:
+        where += f", {' and '.join(included)},"
     least, highest = certificate.guaranteed_improvement, certificate.supervised_loss[1]
     share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
-    return (
-        f"Whatever the true classes of {unlabeled} are{conditions}, the projected model's squared "
-        f"error on {where} is at least {number(least)}{share} lower than that of a model trained "
-        f"on the {certificate.n_labeled:,} labeled rows alone."
+    start, how = (
+        (f"Whatever the true classes of {unlabeled} are", f"at least {number(least)}{share} lower")
+        if certificate.holds
+        else (f"No guarantee: for some classes of {unlabeled}", "higher")
     )
-
-
-def _guarantee(certificate: Certificate) -> Guarantee:
-    if certificate.reason:
-        return "same"
-    return "improved" if certificate.holds else "none"
+    return (
+        f"{start}{conditions}, the projected model's squared error on {where} is {how} than that "
+        f"of a model trained on the {certificate.n_labeled:,} labeled rows alone."
+    )
 
 
 def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:
@@ -243,12 +235,10 @@ def _data(
         columns.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
     if settings.weight is not None:
         columns.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
-    n_features = Counter(preparation.feature_columns_)
+    made = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
-        made, look = n_features[plan.name], fit.looks.get(plan.name, "")
-        columns.append(
-            ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, made, plan.read_as, look)
-        )
+        of_plan = plan.name, plan.kind, plan.note, plan.n_missing, made[plan.name], plan.read_as
+        columns.append(ColumnFacts(*of_plan, fit.looks.get(plan.name, "")))
     return DataFacts(
         files=tuple(files),
         target=settings.target,
@@ -277,25 +267,20 @@ def ladder(
     The claim is certain, and `improved` if it is about an improvement. `model` is the one in the
     file, None if that is the supervised one.
     """
-    certain = [claim]
-    if improved:
-        certain.append("This is about scores, not about probabilities or wrong predictions.")
+    scores = "This is about scores, not about probabilities or wrong predictions."
     is_open = model is None or n_differing > 0
-    if model is None:
-        undecided = "Whether another model is better than the supervised one."
-    elif n_differing:
+    undecided = "Whether another model is better than the supervised one."
+    if model is not None:
         undecided = (
             f"Whether the {model} model makes fewer errors than the supervised one. They "
             f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
             "some of these: neverworse label."
-        )
-    else:
-        undecided = (
-            f"Nothing about errors: the {model} model predicts the same class as the supervised "
-            "one for every unlabeled row."
+            if n_differing
+            else f"Nothing about errors: the {model} model predicts the same class as the "
+            "supervised one for every unlabeled row."
         )
     return (
-        Rung("certain", improved, tuple(certain)),
+        Rung("certain", improved, (claim, scores) if improved else (claim,)),
         Rung("confident", bool(facts and facts.chosen), tuple(_confident(facts, why_not))),
         Rung("undecided", is_open, (undecided, AUDIT) if is_open else (undecided,)),
     )
@@ -315,9 +300,9 @@ def _confident(facts: ConfidentFacts | None, why_not: str) -> Iterator[str]:
         )
         return
     sample = "a random sample of" if facts.is_sample else "the"
-    steps = [(each.name, each.step) for each in facts.chosen]
-    steps.insert(0, ("the supervised model", 1.0 - sum(step for _, step in steps)))
-    blend = listed([f"{percent(step)} {name}" for name, step in steps if step > SMALLEST_PART])
+    rest = 1.0 - sum(each.step for each in facts.chosen)
+    parts = [("the supervised model", rest), *((each.name, each.step) for each in facts.chosen)]
+    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
     yield (
         f"With {level} confidence, the Brier score of the stacked model on {sample} "
         f"{count(facts.n_unlabeled, 'unlabeled row')} is lower than that of the supervised model "

@@ -65,16 +65,24 @@ class Stacked:
 
 def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     """Move the supervised model towards the candidates, with at most a sample of unlabeled rows."""
-    if reason := _no_stacking(fit, settings):
+    labeled = fit.target.labeled
+    n_labels = np.count_nonzero(labeled if fit.weights is None else fit.weights[labeled])
+    reason = None
+    if not settings.candidates:
+        reason = "it was turned off (--candidates none)."
+    elif settings.class_weight:
+        reason = "with --class-weight, scores are not probabilities that could be compared."
+    elif n_labels < FEWEST_LABELS:
+        reason = f"it needs at least {FEWEST_LABELS} labeled rows, and there are {n_labels}."
+    elif n_labels > MOST_LABELED:  # a model of some labels would be compared with one of all
+        reason = f"there are more than {MOST_LABELED:,} labels. To compare methods: --compare."
+    if reason:
         return Stacked(None, reason)
     names = SUPERVISED, *settings.candidates
     methods = _methods.standard_methods(fit.classifier, names, seed=seed)
     baseline = methods.pop(SUPERVISED)
     try:
         sample = draw_sample(*fit.rows, MOST_UNLABELED, seed, fits_per_split=len(methods))
-    except ValueError as error:  # too few labels of a class
-        return Stacked(None, _methods.reason_of(error))
-    try:
         most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
         unfitted = SafeStackingClassifier(
             baseline,
@@ -86,9 +94,8 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
             random_state=seed,
         )
         stacking = _methods.fitted(unfitted, sample.X, sample.y, sample.weights)
-    except Exception as error:  # of any candidate
-        reason = _methods.reason_of(error)
-        return Stacked(None, f"a fit failed. {reason} Choose others: --candidates.")
+    except Exception as error:  # too few labels, or that of any candidate
+        return Stacked(None, f"{_methods.reason_of(error)} To choose others: --candidates.")
     evidence, model = stacking.evidence_, stacking.model_
     weights = sample.weights_of(slice(sample.n_labeled))
     differences = np.average(evidence.differences, axis=0, weights=weights)
@@ -107,24 +114,6 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     candidates = [methods[each.name] for each in facts.chosen]
     steps = [each.step for each in facts.chosen]
     return Stacked(facts, "", model, _methods.SteppedClassifier(baseline, candidates, steps))
-
-
-def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
-    """Return why there is no stacked model, if that is known before candidates are fitted."""
-    used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
-    n_labels = int(used.sum())
-    if not settings.candidates:
-        return "it was turned off (--candidates none)."
-    if settings.class_weight:
-        return "with --class-weight, scores are not probabilities that could be compared."
-    if n_labels < FEWEST_LABELS:
-        return f"it needs at least {FEWEST_LABELS} labeled rows, and there are {n_labels}."
-    if n_labels > MOST_LABELED:  # a model of some labels would be compared with one of all
-        return (
-            f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
-            "times. Compare methods on held-out rows: --compare."
-        )
-    return None
 
 
 def check_choice(fit: TableFit, settings: FitSettings) -> None:

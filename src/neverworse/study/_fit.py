@@ -262,19 +262,10 @@ def _notes(target: Target, features: Matrix | Rows, model: TableClassifier) -> I
             f"The classes {quoted(twins)} are taken to be different. If they are the same, spell "
             "them alike."
         )
-    certificate = model.certificate_
-    if not (certificate.converged or certificate.stopped_early):
+    if model.certificate_.kernel:
         yield (
-            "The projection is not exact: its solver stopped making progress. All statements "
-            "about this model still hold, but its guaranteed improvement may be smaller than "
-            "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
-            "copies of others (--drop)."
-        )
-    if certificate.kernel:
-        yield (
-            f"Scores are functions of {certificate.kernel}; gamma was chosen by leave-one-out on "
-            "the labeled rows. Categories count as indicators of 0 and 1 in distances between "
-            "rows, one for each level but the most frequent one."
+            f"Scores are functions of {model.certificate_.kernel}; gamma was chosen by "
+            "leave-one-out. Categories count as indicators of 0 and 1 in distances between rows."
         )
 
 

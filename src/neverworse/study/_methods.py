@@ -32,9 +32,8 @@ from neverworse.study._held_out import Sample
 AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
-TWO_CLASSES = ("TSVM",)  # methods for two classes only
 NEIGHBOURS = "label spreading"
-METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
+METHODS = (*OURS, *TUNED, "self-learning", "TSVM", NEIGHBOURS)
 # Methods with probabilities, which the supervised model can be moved towards.
 CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
 MODELS = (AUTO, STACKED, SUPERVISED, *CANDIDATES)  # what a model file may hold
@@ -46,11 +45,6 @@ PROVED = ("all", "unlabeled")  # distances with a guarantee
 COLLAPSED = 10  # how much rarer other classes are among predictions than among labels
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50
-
-
-def method_names(n_classes: int) -> tuple[str, ...]:
-    """Return the names of all methods for this number of classes."""
-    return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
 
 
 def named(text: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -375,4 +377,12 @@ class Study:
         return None if self.comparison is None else self.model.numbers(self.comparison)
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        content = dataclasses.asdict(self)
+        return content | {"sha256": checksum(content)}
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of content of a JSON file."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    # Half a surrogate pair, which a column name may contain, is no character.
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()

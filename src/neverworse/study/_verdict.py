@@ -111,7 +111,7 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
     reason = {
         "another method": "it is clearly better on held-out rows. It comes without a guarantee",
         "stacked": "with 95 % confidence, its Brier score on the unlabeled rows is lower",
-        "nothing to gain": "the unlabeled rows show no improvement that is certain",
+        "nothing to gain": "the unlabeled rows show no certain improvement",
         "supervised": "the projected one is clearly worse on held-out rows",
         "undecided": "nothing shows that the projected one is better",
         "projected": "it is clearly better on held-out rows" if is_better else proof,
