@@ -211,7 +211,7 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
             "species",
             ["--calibrate"],
             4,
-            "--calibrate is decided on held-out labeled rows",
+            "--calibrate are tested on held-out labeled rows",
         ),
         ("flowers.csv", "species", ["--threshold", "0.3"], 4, "for two classes, and there are 3"),
     ],

@@ -285,13 +285,6 @@ def test_one_half_is_what_models_do_anyway(plain):
     assert chosen_for(plain, model="projected").facts.decision is None
 
 
-def test_a_given_threshold_takes_no_labels():
-    fit, settings = fitted(rows=few_labels(), threshold=ThresholdRule(value=0.2), positive="benign")
-    decision = studied(fit, settings)[2].facts.decision
-    assert (decision.threshold, decision.numbers) == (0.2, None)
-    assert "was not tested" in " ".join(decision.words)
-
-
 @pytest.mark.parametrize(
     ("n_classes", "settings", "message"),
     [
@@ -304,9 +297,9 @@ def test_a_given_threshold_takes_no_labels():
         (
             2,
             {"threshold": ThresholdRule("f1"), "positive": "benign"},
-            r"--threshold f1 is decided on held-out .* two of every class, and 'benign' has",
+            r"tested on held-out labeled rows, .* at least 3 of every class, and 'benign' has",
         ),
-        (2, {"calibrate": True}, "--calibrate is decided on held-out labeled rows"),
+        (2, {"calibrate": True}, "--calibrate are tested on held-out labeled rows"),
     ],
 )
 def test_what_cannot_be_decided_on_is_refused_before_anything_is_compared(

@@ -285,8 +285,8 @@ def test_columns_that_tell_the_class_are_a_caution():
     assert not any("determine the class" in each for each in verdict_of(evidence()).cautions)
 
 
-def in_file(numbers=None, name="projected"):
-    """The model in the file, with a threshold that was tested if it has numbers."""
+def in_file(numbers, name="projected"):
+    """The model in the file, with a threshold."""
     decision = DecisionFacts("f1", "malignant", 0.2, False, numbers, ())
     return dataclasses.replace(studies.binary().model, name=name, decision=decision)
 
@@ -310,8 +310,3 @@ def test_the_numbers_are_those_of_the_model_in_the_file_at_its_threshold():
         in other.quality
     )
     assert "threshold" not in verdict_of(evidence()).quality
-
-
-def test_a_threshold_that_could_not_be_tested_is_said_not_to_be():
-    verdict = verdict_of(evidence(model=in_file(None)))
-    assert verdict.quality.startswith("On held-out rows, with --threshold 0.5, it is wrong")

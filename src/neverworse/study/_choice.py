@@ -97,7 +97,7 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     except Exception as error:  # too few labels, or that of any candidate
         return Stacked(None, f"{_methods.reason_of(error)} To choose others: --candidates.")
     evidence, model = stacking.evidence_, stacking.model_
-    weights = sample.weights_of(slice(sample.n_labeled))
+    weights = sample.weights[: sample.n_labeled]
     differences = np.average(evidence.differences, axis=0, weights=weights)
     columns = zip(evidence.names, evidence.steps, differences, strict=True)
     facts = ConfidentFacts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,7 +28,7 @@ from neverworse.tables import DecidedClassifier, TableError, calibrated, calibra
 
 MAX_FOLDS = 5
 TIE = 1e-12  # criteria that differ by less are equal but for rounding
-MIN_LABELS_TO_TEST = 3  # of each class: one is held out, and two are left to be held out in turn
+MIN_LABELS = 3  # of each class: one is held out, and two are left to be held out in turn
 
 
 @dataclass(frozen=True)
@@ -98,11 +97,6 @@ class DecisionSettings:
     positive: int | None  # position of the positive class
     calibrate: bool
 
-    @property
-    def needs_labels(self) -> bool:
-        """Whether labeled rows have to be held out."""
-        return self.calibrate or self.rule.kind != "fixed"
-
 
 def decide(
     method: Any, sample: Sample, rows: Indices, decision: DecisionSettings, seed: int
@@ -111,7 +105,7 @@ def decide(
     positive = 1 if decision.positive is None else decision.positive
     threshold = None if decision.rule == ThresholdRule() else decision.rule.value
     sigmoids = None
-    if decision.needs_labels:
+    if decision.calibrate or decision.rule.kind != "fixed":
         y, scored, tested = sample.y[rows], [], []
         for train, test in _folds(y[~np.isnan(y)], seed).split(rows, y):
             model, X = fit_fold(method, sample, rows[train]), sample.X[rows[test]]
@@ -120,7 +114,7 @@ def decide(
             )
             tested.append(rows[test])
         shares, held_out = np.vstack(scored), np.concatenate(tested)
-        codes, weights = sample.y[held_out].astype(np.intp), sample.weights_of(held_out)
+        codes, weights = sample.y[held_out].astype(np.intp), sample.weights[held_out]
         if decision.calibrate:
             first = int(shares.shape[1] == 1)  # one score is that of the second class
             columns = enumerate(shares.T, first)
@@ -133,13 +127,8 @@ def decide(
 
 def nested_numbers(
     method: Any, sample: Sample, truth: Truth, decision: DecisionSettings, seed: int
-) -> Numbers | None:
-    """Return how well a method does with what `decide` chooses on the training rows of each fold.
-
-    None if there are too few labels for such a nested cross-validation.
-    """
-    if decision.needs_labels and np.bincount(truth.codes).min() < MIN_LABELS_TO_TEST:
-        return None
+) -> Numbers:
+    """Return how well a method does with what `decide` chooses in each training fold."""
     splits = list(_folds(truth.codes, seed).split(sample.X, sample.y))
     models = []
     for train, _ in splits:
@@ -188,56 +177,37 @@ def decision_settings(fit: TableFit, settings: FitSettings) -> DecisionSettings:
                 f"--threshold {rule} is about the positive class, and both classes have "
                 f"{count(counts[0], 'label')}. Say which one is positive: --positive {names[1]}."
             )
-    decision = DecisionSettings(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
     rarest = int(np.argmin(counts))
-    if decision.needs_labels and counts[rarest] < 2:
-        option = "--calibrate" if decision.calibrate else f"--threshold {rule}"
+    if counts[rarest] < MIN_LABELS:
         raise TableError(
-            f"{option} is decided on held-out labeled rows, which takes at least two of every "
-            f"class, and {names[rarest]!r} has {count(counts[rarest], 'label')}. "
-            "Label more rows, or give the threshold as a number."
+            "--threshold and --calibrate are tested on held-out labeled rows, which takes at least "
+            f"{MIN_LABELS} of every class, and {names[rarest]!r} has "
+            f"{count(counts[rarest], 'label')}. Label more rows, or leave these options out."
         )
-    return decision
+    return DecisionSettings(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
 
 
 def decision_of(
     method: Any, fit: TableFit, decision: DecisionSettings, seed: int
 ) -> tuple[dict[str, Any], DecisionFacts]:
     """Return the settings of a `DecidedClassifier` of a method, and what is known about them."""
-    settings = {"positive": decision.positive, "threshold": decision.rule.value, "sigmoids": None}
-    tested = None
     try:
         sample = draw_sample(*fit.rows, MAX_UNLABELED, seed, fits_per_split=MAX_FOLDS + 1.0)
-    except ValueError as error:  # one label of a class, or one of a positive weight
-        if decision.needs_labels:
-            raise TableError(str(error)) from None
-    else:
         settings = decide(method, sample, np.arange(len(sample.y)), decision, seed)
         truth = Truth.of(sample, fit.target.class_names, fit.positive)
         tested = nested_numbers(method, sample, truth, decision, seed)
-    positive = None if decision.positive is None else fit.target.class_names[decision.positive]
-    return settings, DecisionFacts(
-        rule=str(decision.rule),
-        positive=positive,
-        threshold=settings["threshold"],
-        calibrated=decision.calibrate,
-        numbers=tested,
-        words=tuple(_words(decision, positive, settings["threshold"], tested is not None)),
-    )
-
-
-def _words(
-    decision: DecisionSettings, positive: str | None, threshold: float | None, is_tested: bool
-) -> Iterator[str]:
-    """Say what was decided, and whether held-out rows show how well it does."""
+    except ValueError as error:  # too few labels with a positive weight
+        raise TableError(str(error)) from None
+    threshold, positive, words = settings["threshold"], None, []
     if decision.calibrate:
-        yield "Probabilities are calibrated by Platt's sigmoid, fitted to held-out labeled rows."
+        words.append("Probabilities are calibrated by Platt's sigmoid, fitted to held-out rows.")
+    if decision.positive is not None:
+        positive = fit.target.class_names[decision.positive]
     if threshold is not None:
-        yield (
+        words.append(
             f"{positive!r} is predicted where its probability is at least {threshold:.4g} "
             f"(--threshold {decision.rule})."
         )
-    if not is_tested:
-        yield "This was not tested on held-out rows: that takes three labels of every class."
-    elif decision.needs_labels:
-        yield "This is tested on held-out rows, by what each training fold alone would decide."
+    words.append("This is tested on held-out rows, by what each training fold alone would decide.")
+    facts = str(decision.rule), positive, threshold, decision.calibrate, tested
+    return settings, DecisionFacts(*facts, tuple(words))

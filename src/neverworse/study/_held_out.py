@@ -41,7 +41,7 @@ class Sample:
 
     X: Any
     y: Vector  # codes of classes, NaN where unlabeled
-    weights: Vector | None
+    weights: Vector
     n_labeled: int
     n_unlabeled: int
     n_folds: int
@@ -51,9 +51,6 @@ class Sample:
     def test_share(self) -> float:
         """Test rows for each labeled training row."""
         return 1.0 / (self.n_folds - 1)
-
-    def weights_of(self, rows: Any) -> Vector:
-        return np.ones(len(self.y[rows])) if self.weights is None else self.weights[rows]
 
 
 def taken(X: Any, rows: Indices) -> Any:
@@ -75,9 +72,9 @@ def draw_sample(
     `fits_per_split` is the cost of one split, in fits to all rows. `ValueError` if a class has one
     label only.
     """
-    used = np.ones(len(y), bool) if sample_weight is None else sample_weight > 0.0
-    labeled = np.flatnonzero(used & ~np.isnan(y))
-    unlabeled = np.flatnonzero(used & np.isnan(y))
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    labeled = np.flatnonzero((weights > 0.0) & ~np.isnan(y))
+    unlabeled = np.flatnonzero((weights > 0.0) & np.isnan(y))
     if len(labeled) > MOST_LABELED:
         drawn = {"n_labeled": MOST_LABELED, "stratify": True, "random_state": seed}
         labeled = labeled[~np.isnan(mask_labels(y[labeled], missing_label=np.nan, **drawn))]
@@ -105,7 +102,7 @@ def draw_sample(
     return Sample(
         taken(X, chosen),
         y[chosen],
-        None if sample_weight is None else sample_weight[chosen],
+        weights[chosen],
         len(labeled),
         len(unlabeled),
         n_folds,
@@ -184,7 +181,7 @@ class Truth:
         labeled = slice(sample.n_labeled)
         codes = sample.y[labeled].astype(np.intp)
         names = classes or [str(k) for k in range(codes.max() + 1)]
-        return cls(codes, sample.weights_of(labeled), names, positive)
+        return cls(codes, sample.weights[labeled], names, positive)
 
     def size(self, chosen: Any = slice(None)) -> float:
         """Return the effective number of some rows: with equal weights, their number (Kish)."""

@@ -118,7 +118,9 @@ def tuned_classifier(name: str, class_weight: Any = None, seed: int = 0) -> Tune
 def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
     """Return a fitted copy of a method, without weights if it does not take them."""
     model = clone(method)
-    takes_weights = weights is not None and has_fit_parameter(model, "sample_weight")
+    # Forests draw other rows if there are weights, even if all are 1.
+    is_weighted = weights is not None and bool((weights != 1.0).any())
+    takes_weights = is_weighted and has_fit_parameter(model, "sample_weight")
     passed = {"sample_weight": weights} if takes_weights else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # test rows show how good it is
@@ -127,8 +129,7 @@ def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
 
 def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
     """Return a method fitted to the training rows of a fold."""
-    weights = None if sample.weights is None else sample.weights[train]
-    return fitted(method, sample.X[train], sample.y[train], weights)
+    return fitted(method, sample.X[train], sample.y[train], sample.weights[train])
 
 
 def reason_of(error: Exception) -> str:

@@ -317,7 +317,7 @@ class DecisionFacts:
     positive: str | None  # the class that the threshold is about
     threshold: float | None  # of its probability; None if the largest probability decides
     calibrated: bool
-    numbers: Numbers | None  # by nested cross-validation; None if there are too few labels
+    numbers: Numbers  # by nested cross-validation
     words: tuple[str, ...]
 
 
@@ -338,10 +338,8 @@ class ModelFacts:
         return self.decision is not None and self.decision.threshold is not None
 
     def numbers(self, comparison: Comparison) -> Numbers:
-        """Return how well it predicts held-out rows, with its threshold if that was tested."""
-        if self.decision is not None and self.decision.numbers is not None:
-            return self.decision.numbers
-        return comparison.of(self.name).numbers
+        """Return how well it predicts held-out rows, with its threshold."""
+        return comparison.of(self.name).numbers if self.decision is None else self.decision.numbers
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,7 @@ def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
     if model is not None:
         it = "it" if model.name == recommended else f"the model in the file, {model.name},"
         if model.decision is not None and model.has_threshold:
-            rule = 0.5 if model.decision.numbers is None else model.decision.rule
-            at = f", with --threshold {rule},"
+            at = f", with --threshold {model.decision.rule},"
     words = (
         f"On held-out rows{at} {it} is wrong {percent(error.value)} of the time (95 % interval "
         f"{percent(error.low)} to {percent(error.high)}); always predicting "
