@@ -9,7 +9,7 @@ import pytest
 
 from neverworse._words import decimal, signed
 from neverworse.cli.fit import summary
-from neverworse.study._study import ColumnImportance, Estimate, Importance
+from neverworse.study._study import Estimate, Importance
 from tests.study.report import studies
 
 PATHS = [Path("out/model.skops")]
@@ -71,8 +71,8 @@ def test_what_matters_most_is_said():
         f"by the change in the score of {one.positive!r} per standard deviation: "
         f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
-    columns = (ColumnImportance("age", Estimate(0.2, 0.1, 0.3)),)
-    study = dataclasses.replace(study, importance=Importance("random forest", columns))
+    importance = Importance("random forest", {"age": Estimate(0.2, 0.1, 0.3)})
+    study = dataclasses.replace(study, importance=importance)
     said = " ".join("\n".join(summary(study, PATHS)).split())
     assert (
         "for the random forest model, by the increase in Brier score when a column is "

@@ -274,14 +274,14 @@ def test_unlabeled_rows_are_capped_and_the_same_for_all(fits, monkeypatch):
 
 def test_rows_of_weight_zero_are_left_out(fits):
     X, y = numbered()
-    weights = np.ones(len(y))
+    weights = np.full(len(y), 2.0)
     gone = [np.flatnonzero(~np.isnan(y))[0], np.flatnonzero(np.isnan(y))[0]]
     weights[gone] = 0.0
     found = Compared({"recorder": Recorder()}, X, y, sample_weight=weights).comparison
     assert found.n_unlabeled == 299
     for train, _, given, test in fits:
         assert not set(gone) & (set(train) | set(test))
-        assert (given == 1.0).all()
+        assert (given == 2.0).all()
 
 
 @pytest.mark.parametrize(

@@ -176,19 +176,6 @@ def test_a_number_that_names_the_rows(name):
         assert other not in fitted(rows=table().append_column(other, numbers))[0].looks
 
 
-def test_classes_that_differ_in_their_spelling_only():
-    rows = table()
-    labels = rows.column("class").to_pylist()
-    labels[labels.index("benign")] = "Benign"
-    fit, _ = fitted(rows=rows.set_column(rows.column_names.index("class"), "class", [labels]))
-    assert fit.target.class_names == ["Benign", "benign", "malignant"]
-    said = (
-        "The classes 'Benign', 'benign' are taken to be different. If they are the same, spell "
-        "them alike."
-    )
-    assert fit.notes == (said,)
-
-
 # Two tables
 
 

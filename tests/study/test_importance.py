@@ -36,14 +36,14 @@ def permutation_importance(name, method, X, y, columns, **options):
 
 
 def by_name(found):
-    return {each.column: each.increase for each in found.columns}
+    return found.increases
 
 
 def test_columns_are_ordered_by_how_much_is_lost_without_them():
     X, y = problem()
     found = permutation_importance("m", METHOD, X[:, :3], y, ["much", "little", "nothing"])
     assert found.model == "m"
-    assert [each.column for each in found.columns] == ["much", "little", "nothing"]
+    assert list(found.increases) == ["much", "little", "nothing"]
     increases = by_name(found)
     assert increases["much"].sign == 1
     assert increases["nothing"].sign == 0

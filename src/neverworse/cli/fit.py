@@ -252,8 +252,8 @@ def _most_important(study: Study) -> str:
             f"columns for the {importance.model} model, by the increase in Brier score when a "
             "column is shuffled"
         )
-        increases = [(each.column, each.increase.value) for each in importance.columns]
-        effects = [(column, increase) for column, increase in increases if increase > 0.0]
+        increases = importance.increases.items()
+        effects = [(column, each.value) for column, each in increases if each.value > 0.0]
     elif study.coefficients:
         of = "a class" if positive is None else repr(positive)
         what = f"features, by the change in the score of {of} per standard deviation"

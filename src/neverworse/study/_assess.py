@@ -47,7 +47,6 @@ AUDIT = (
     "A few new labels can decide it, with 95 % confidence and without assumptions about how the "
     "labeled rows were chosen: the sequential audit (docs/evidence.md) draws the rows to label."
 )
-SMALLEST_PART = 0.0005  # of a blend that is mentioned
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
 Part = TypeVar("Part")
@@ -72,37 +71,31 @@ def assess(
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
     scored, notes = ScoredRows.of(fit), list(fit.notes)
-    X, y, sample_weight = fit.rows
-    options: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed}
     wanted = METHODS if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
     if settings.model == STACKED and stacked.facts is None:
-        problem = f"There is no stacked model: {stacked.why_not}"
-        raise TableError(problem, "Choose another --model.")
+        raise TableError(f"There is no stacked model: {stacked.why_not} Choose another --model.")
     if settings.model == STACKED or stacked.has_moved:
         methods[STACKED] = stacked.method
 
-    def unless_impossible(problem: str, compute: Callable[[], Part]) -> Part | None:
+    def unless_impossible(problem: str, compute: Callable[..., Part], *given: Any) -> Part | None:
         try:
-            return compute()
+            return compute(*given)
         except ValueError as error:
             notes.append(f"{problem} {error}")
             return None
 
-    more = options | {"classes": names, "positive": fit.positive, "notify": notify}
-    compared = unless_impossible(
-        "Methods were not compared.", lambda: Compared(methods, X, y, **more)
-    )
+    compare = partial(Compared, classes=names, positive=fit.positive, notify=notify, seed=seed)
+    compared = unless_impossible("Methods were not compared.", compare, methods, *fit.rows)
     drawn: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
     for kind in drawn:
         if curves and compared is not None:
             notify(f"learning curve of {kind} rows", 0.0)
-            drawn[kind] = unless_impossible(
-                f"There is no learning curve of {kind} rows.",
-                partial(learning_curve, kind, fit.classifier, X, y, **options),
-            )
+            problem = f"There is no learning curve of {kind} rows."
+            draw = partial(learning_curve, kind, fit.classifier, seed=seed)
+            drawn[kind] = unless_impossible(problem, draw, *fit.rows)
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
         guarantee="same" if certificate.reason else "improved" if certificate.holds else "none",
@@ -123,10 +116,9 @@ def assess(
     model, importance = chosen.facts.name, None
     has_weights = fit.classifier.kernel == "linear" and model in (SUPERVISED, PROJECTED)
     if compared is not None and not has_weights:
-        importance = unless_impossible(
-            "The importance of columns was not computed.",
-            lambda: compared.importance(model, fit.model.preparation_.feature_columns_),
-        )
+        problem = "The importance of columns was not computed."
+        of_features = fit.model.preparation_.feature_columns_
+        importance = unless_impossible(problem, compared.importance, model, of_features)
     proved, (weights, intercepts) = claim(certificate), coefficients(fit)
     study = Study(
         version=__version__,
@@ -184,13 +176,10 @@ def claim(certificate: Certificate) -> str:
         included += ["labeled rows weighted by class"] if certificate.class_weight else []
     if included:
         where += f", {' and '.join(included)},"
-    least, highest = certificate.guaranteed_improvement, certificate.supervised_loss[1]
-    share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
-    start, how = (
-        (f"Whatever the true classes of {unlabeled} are", f"at least {number(least)}{share} lower")
-        if certificate.holds
-        else (f"No guarantee: for some classes of {unlabeled}", "higher")
-    )
+    least = number(certificate.guaranteed_improvement)
+    start, how = f"Whatever the true classes of {unlabeled} are", f"at least {least} lower"
+    if not certificate.holds:
+        start, how = f"No guarantee: for some classes of {unlabeled}", "higher"
     return (
         f"{start}{conditions}, the projected model's squared error on {where} is {how} than that "
         f"of a model trained on the {certificate.n_labeled:,} labeled rows alone."
@@ -302,7 +291,7 @@ def _confident(facts: ConfidentFacts | None, why_not: str) -> Iterator[str]:
     sample = "a random sample of" if facts.is_sample else "the"
     rest = 1.0 - sum(each.step for each in facts.chosen)
     parts = [("the supervised model", rest), *((each.name, each.step) for each in facts.chosen)]
-    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
+    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > 0.0])
     yield (
         f"With {level} confidence, the Brier score of the stacked model on {sample} "
         f"{count(facts.n_unlabeled, 'unlabeled row')} is lower than that of the supervised model "

@@ -237,13 +237,8 @@ def _audit(fit: TableFit, before: Matrix, after: Matrix) -> AuditFacts:
         missing_label=np.nan,
     )
     words = "The candidate is the model in the file, the baseline the supervised one."
-    return AuditFacts(
-        found.response,
-        found.worst_case,
-        found.best_case,
-        found.holds,
-        f"{found.summary()} {words}",
-    )
+    facts = found.response, found.worst_case, found.best_case, found.holds
+    return AuditFacts(*facts, f"{found.summary()} {words}")
 
 
 def _words(

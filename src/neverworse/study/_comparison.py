@@ -32,7 +32,7 @@ from neverworse.study._methods import (
     guarantee_of,
     reason_of,
 )
-from neverworse.study._study import ColumnImportance, Comparison, Estimate, Importance, MethodFacts
+from neverworse.study._study import Comparison, Estimate, Importance, MethodFacts
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
@@ -43,20 +43,17 @@ MOST_NUMBERS = 2_000_000  # of shuffled rows in memory at a time
 
 
 class Compared:
-    """Methods compared by repeated cross-validation on the labeled rows.
+    """Methods compared with the first one, by repeated cross-validation on the labeled rows.
 
-    All others are compared with the first, and the comparison is about the second. All methods get
-    the same folds and the same unlabeled rows, a sample if there are many. They train in every fold
-    and are never scored. Whatever a method tunes, it tunes in its own `fit`, which sees no label of
-    a test row. A method that fails is left out, unless it is one of the first two. y has codes of
-    the classes, NaN where unlabeled. `ValueError` if a class has one label only.
+    All methods get the same folds and the same unlabeled rows, a sample if there are many, which
+    are never scored. A method tunes in its own `fit`, which sees no label of a test row. One that
+    fails is left out, unless it is the first or the second. y has codes of the classes, NaN where
+    unlabeled. `ValueError` if a class has one label only.
 
-    Intervals of differences allow for overlapping training folds, see `mean_over_folds`. Those of
-    the second method hold with a probability of 95 %; those of all further ones together.
-
-    `better` names methods, besides the first two and the stacked one, that are clearly better than
-    all of these in error or Brier score, and not clearly worse in the other. The best Brier score
-    comes first; methods without one come last, by error.
+    Intervals of differences of the second method hold with a probability of 95 %; those of all
+    further ones together. `better` names methods, besides the first two and the stacked one, that
+    are clearly better than all of these in error or Brier score, and not clearly worse in the
+    other: the best Brier score first, then methods without one by error.
     """
 
     def __init__(
@@ -64,10 +61,10 @@ class Compared:
         methods: Mapping[str, Any],
         X: Any,
         y: Vector,
+        sample_weight: Vector | None = None,
         *,
         classes: Sequence[str] | None = None,
         positive: int | None = None,
-        sample_weight: Vector | None = None,
         seed: int = 0,
         notify: Progress = silent,
     ) -> None:
@@ -140,11 +137,11 @@ class Compared:
                 ]
                 after = self._brier(model, copies, test).reshape(-1, N_SHUFFLES).mean(axis=1)
                 increases[start : start + n_together, fold] = after - before
-        found = [
-            ColumnImportance(column, mean_over_folds(values, self._sample.test_share))
-            for column, values in zip(of_column, increases, strict=True)
-        ]
-        return Importance(name, tuple(sorted(found, key=lambda each: -each.increase.value)))
+        share = self._sample.test_share
+        found = [mean_over_folds(values, share) for values in increases]
+        order = np.argsort([-each.value for each in found], kind="stable")
+        names = list(of_column)
+        return Importance(name, {names[k]: found[k] for k in order})
 
     def _brier(self, model: Any, copies: Sequence[Matrix], test: Indices) -> Vector:
         """Return the Brier score on each copy of the test rows."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
-import os
 import types
 import typing
 from collections.abc import Sequence
@@ -103,9 +101,6 @@ def write_outputs(
     keep_formulas: bool = False,
 ) -> list[Path]:
     """Write all files of a fit, or none, so that files of two fits are never mixed."""
-    for name in OUTPUTS:
-        if (folder / name).is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
     data, model = study.data, chosen.facts
     facts = {
         "target": data.target,

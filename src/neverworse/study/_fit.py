@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 from sklearn.base import clone
 
 from neverworse._typing import Matrix, Vector
-from neverworse._words import count, nearest, quoted
+from neverworse._words import count, nearest
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows
 from neverworse.study._held_out import taken
@@ -255,13 +254,6 @@ def _notes(target: Target, features: Matrix | Rows, model: TableClassifier) -> I
             "If they are copies, held-out rows are seen in training, and all numbers of held-out "
             "rows are too good: keep one row of each."
         )
-    folded = Counter(map(_folded, target.class_names))
-    twins = [name for name in target.class_names if folded[_folded(name)] > 1]
-    if twins:
-        yield (
-            f"The classes {quoted(twins)} are taken to be different. If they are the same, spell "
-            "them alike."
-        )
     if model.certificate_.kernel:
         yield (
             f"Scores are functions of {model.certificate_.kernel}; gamma was chosen by "
@@ -297,10 +289,6 @@ def looks_at(plans: Sequence[ColumnPlan], leaks: Sequence[str]) -> dict[str, str
     )
     looks = {plan.name: plan.look for plan in plans if plan.look or plan.name in leaks}
     return looks | {name: leak.format(name) for name in leaks}
-
-
-def _folded(name: str) -> str:
-    return " ".join(name.casefold().split())
 
 
 def _positive(name: str | None, target: Target) -> int | None:

@@ -75,24 +75,18 @@ def standard_methods(
     projected: ProjectedLeastSquaresClassifier, names: Collection[str] = OURS, *, seed: int = 0
 ) -> dict[str, Any]:
     """Return unfitted methods by name, with the settings of the projected one."""
-    return {name: _method(name, projected, seed) for name in METHODS if name in names}
-
-
-def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) -> Any:
-    if name == SUPERVISED:
-        return projected._baseline()
-    if name == PROJECTED:
-        return clone(projected)
-    if name == "ICLS":
-        settings = projected.get_params(deep=False)
-        return ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"})
-    if name == "self-learning":
-        return SelfLearningClassifier(projected._baseline(), missing_label=np.nan)
-    if name == "TSVM":
-        return TransductiveSVMClassifier(missing_label=np.nan)
-    if name == NEIGHBOURS:
-        return NearestLabelSpreading()
-    return tuned_classifier(name, projected.class_weight, seed)
+    settings = projected.get_params(deep=False)
+    del settings["distance"]
+    methods = {
+        SUPERVISED: projected._baseline(),
+        PROJECTED: clone(projected),
+        "ICLS": ICLSClassifier(**settings),
+        **{name: tuned_classifier(name, projected.class_weight, seed) for name in TUNED},
+        "self-learning": SelfLearningClassifier(projected._baseline(), missing_label=np.nan),
+        "TSVM": TransductiveSVMClassifier(missing_label=np.nan),
+        NEIGHBOURS: NearestLabelSpreading(),
+    }
+    return {name: method for name, method in methods.items() if name in names}
 
 
 def tuned_classifier(name: str, class_weight: Any = None, seed: int = 0) -> TunedClassifier:

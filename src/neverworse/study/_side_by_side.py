@@ -191,8 +191,8 @@ def learning_curve(
     projected: ProjectedLeastSquaresClassifier,
     X: Any,
     y: Vector,
-    *,
     sample_weight: Vector | None = None,
+    *,
     seed: int = 0,
 ) -> Curve:
     """Return test errors over growing subsets of rows; `ValueError` if there are too few."""

@@ -17,8 +17,6 @@ VerdictKind = Literal[
 
 @dataclass(frozen=True)
 class FileFacts:
-    """A file that was read."""
-
     name: str
     n_bytes: int | None
     sha256: str | None
@@ -49,8 +47,6 @@ class ClassFacts:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """The table that was read."""
-
     files: tuple[FileFacts, ...]
     target: str
     n_rows: int
@@ -234,19 +230,11 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class ColumnImportance:
+class Importance:
     """How much the Brier score of held-out rows rises if a column is shuffled among them."""
 
-    column: str
-    increase: Estimate
-
-
-@dataclass(frozen=True)
-class Importance:
-    """Columns by how much a model relies on them, the most important one first."""
-
     model: str
-    columns: tuple[ColumnImportance, ...]
+    increases: dict[str, Estimate]  # by column, the largest first
 
 
 @dataclass(frozen=True)
@@ -287,8 +275,6 @@ class Rung:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which model to use, and why."""
-
     kind: VerdictKind
     model: str  # the method that is recommended, by its name in the comparison
     headline: str

@@ -15,7 +15,7 @@ from neverworse._words import number
 from neverworse.pages import COLOURS, WIDTH
 from neverworse.study._assess import ladder
 from neverworse.study._files import study_from
-from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
+from neverworse.study._study import DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
 from tests.study.report import studies
 
@@ -432,17 +432,13 @@ def test_what_is_assumed(level, sentence):
 
 
 def test_columns_that_matter_to_a_model_without_weights():
-    columns = tuple(
-        ColumnImportance(f"column {k}", studies.around(0.3 / (k + 1), 0.05)) for k in range(25)
-    )
+    columns = {f"column {k}": studies.around(0.3 / (k + 1), 0.05) for k in range(25)}
     study = dataclasses.replace(studies.binary(), importance=Importance("random forest", columns))
     found = read(study)
     words = "How much the Brier score of random forest on held-out rows rises"
     assert words in found.sections["importance"]
     assert "column 0: 0.300, between 0.250 and 0.350" in found.titles
-    assert [row[0] for row in found.table("Column", "Rise of the Brier score")] == [
-        each.column for each in columns
-    ]
+    assert [row[0] for row in found.table("Column", "Rise of the Brier score")] == list(columns)
     assert "importance" not in Reader(content_of(studies.binary)).ids
 
 
