@@ -19,7 +19,7 @@ from neverworse.projection import Certificate
 from neverworse.study._choice import Chosen, check_choice, choose, stack
 from neverworse.study._comparison import Compared
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import Progress, silent
+from neverworse.study._held_out import Progress
 from neverworse.study._methods import (
     METHODS,
     OURS,
@@ -61,7 +61,7 @@ def assess(
     compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
-    notify: Progress = silent,
+    notify: Progress = lambda *_: None,
 ) -> tuple[Study, ScoredRows, Chosen]:
     """Compute everything in the report of a fit, and make the model that was chosen.
 
@@ -189,8 +189,9 @@ def claim(certificate: Certificate) -> str:
 def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:
     prior = settings.prior
     if not isinstance(prior, str):
-        parts = ((name or fit.target.class_names[1], *bounds) for name, bounds in prior.items())
-        prior = ", ".join(f"{name}: {low:g} to {high:g}" for name, low, high in parts) or "none"
+        second = fit.target.class_names[1]
+        parts = (f"{name or second}: {low:g} to {high:g}" for name, (low, high) in prior.items())
+        prior = ", ".join(parts) or "none"
     return {
         "target": settings.target,
         "distance": settings.distance,

@@ -21,7 +21,6 @@ from neverworse.study._held_out import (
     draw_sample,
     mean_over_folds,
     numbers,
-    silent,
 )
 from neverworse.study._methods import (
     NEIGHBOURS,
@@ -66,7 +65,7 @@ class Compared:
         classes: Sequence[str] | None = None,
         positive: int | None = None,
         seed: int = 0,
-        notify: Progress = silent,
+        notify: Progress = lambda *_: None,
     ) -> None:
         most = MOST_NEIGHBOURS if NEIGHBOURS in methods else MAX_UNLABELED
         cost = len(methods) / USUAL_METHODS

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import types
 import typing
 from collections.abc import Sequence
+from errno import EISDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +103,9 @@ def write_outputs(
     keep_formulas: bool = False,
 ) -> list[Path]:
     """Write all files of a fit, or none, so that files of two fits are never mixed."""
+    for path in (folder / name for name in OUTPUTS):
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path))
     data, model = study.data, chosen.facts
     facts = {
         "target": data.target,

@@ -31,10 +31,6 @@ MOST_BINS = 10  # of a calibration curve
 FEWEST_IN_BIN = 10
 
 
-def silent(what: str, share: float) -> None:
-    """Show no progress."""
-
-
 @dataclass(frozen=True)
 class Sample:
     """Rows for a cross-validation: labeled ones first, then unlabeled ones for training."""

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_score
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
@@ -200,22 +200,18 @@ class TunedClassifier(DelegatingClassifier):
         n_folds = min(MOST_FOLDS, int(np.bincount(rows.codes).min()))
         if n_folds < 2:
             return np.inf
-        weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
-        if hasattr(tuned, "oob_score"):
-            model = rows.fit(clone(tuned).set_params(oob_score=True))
-            shares = model.oob_decision_function_  # NaN for rows that are in all trees
-        else:
-            shares = cross_val_predict(
-                tuned,
-                rows.X,
-                rows.codes,
-                cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
-                params=None if rows.weights is None else {"sample_weight": weights},
-                method="predict_proba",
-            )
-        errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
-        known = np.isfinite(errors) & (weights > 0.0)
-        return float(np.average(errors[known], weights=weights[known])) if known.any() else np.inf
+        if hasattr(tuned, "oob_score"):  # a forest; NaN for rows that are in all trees
+            shares = rows.fit(clone(tuned).set_params(oob_score=True)).oob_decision_function_
+            return float(np.nanmean((shares - np.eye(len(rows.classes))[rows.codes]) ** 2))
+        scores = cross_val_score(
+            tuned,
+            rows.X,
+            rows.codes,
+            scoring="neg_brier_score",
+            cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
+            params=None if rows.weights is None else {"sample_weight": rows.weights},
+        )
+        return -float(np.mean(scores))
 
 
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -91,8 +91,6 @@ class ChangedRow:
 
 @dataclass(frozen=True)
 class Changes:
-    """Predictions of unlabeled rows that changed."""
-
     n_changed: int
     n_unlabeled: int
     rows: tuple[ChangedRow, ...]  # if there are many, those that changed most
@@ -136,8 +134,6 @@ class CurveLine:
 
 @dataclass(frozen=True)
 class Curve:
-    """A learning curve on labeled rows that were held out."""
-
     rows: Literal["unlabeled", "labeled"]  # which rows grow in number
     sizes: tuple[int, ...]
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
@@ -239,8 +235,6 @@ class Importance:
 
 @dataclass(frozen=True)
 class CandidateFacts:
-    """A candidate of the stacked model."""
-
     name: str
     step: float  # how far the supervised model was moved towards it: 1 is the candidate itself
     difference: float  # out-of-fold Brier score minus that of the supervised model
@@ -309,8 +303,6 @@ class DecisionFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The model in the model file."""
-
     name: str  # as in the comparison
     certified: bool  # whether the certificate is about this model
     compiled: bool  # whether its file can be opened with --trust-compiled only
