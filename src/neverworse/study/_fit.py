@@ -138,7 +138,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     names = pa.array(np.flatnonzero(~labeled) + 1)
     if settings.id is not None:
         names = id_texts(find_column(table, settings.id, "id").filter(pa.array(~labeled)))
-    columns = feature_columns(table, settings)
+    columns, positive = feature_columns(table, settings), _positive(settings.positive, target)
     linear = ProjectedLeastSquaresClassifier(
         settings.distance,
         alpha=settings.alpha,
@@ -169,7 +169,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         features,
         weights,
         row_names=names,
-        positive=_positive(settings.positive, target),
+        positive=positive,
         notes=tuple(_notes(target, features, model)),
         looks=looks_at(plans, leaks),
         leaks=leaks,
