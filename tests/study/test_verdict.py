@@ -181,7 +181,6 @@ def test_the_loss_of_the_guarantee_is_named():
     same = dataclasses.replace(unclear.changes, n_changed=0)
     found = verdict_of(dataclasses.replace(unclear, changes=same))
     assert "a different class from the supervised one for 0 of the 400" in found.reasons[-1]
-    assert "--compare" in " ".join(found.advice) or "none of those" in " ".join(found.advice)
 
 
 def test_a_labeling_that_gives_the_supervised_model_rules_out_certainty_only():
@@ -268,13 +267,13 @@ def test_what_could_help():
 def test_what_could_help_where_nothing_can_be_improved(has_prior):
     few = studies.comparison()
     few = dataclasses.replace(few, methods=few.methods[:3])
-    for comparison, words in ((few, "--compare"), (studies.comparison(), "none of those")):
+    for comparison, tries in ((few, True), (studies.comparison(), False)):
         found = verdict_of(
             evidence(
                 guarantee="same", comparison=comparison, labeled_curve=None, has_prior=has_prior
             )
         )
-        assert words in found.advice[0]
+        assert any("--compare" in each for each in found.advice) == tries
         assert any("--prior malignant=LOW..HIGH" in each for each in found.advice) != has_prior
 
 

@@ -217,14 +217,9 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
         yield _more_labels(evidence.labeled_curve, evidence.data.n_labeled)
     if kind == "stacked" or (kind == "projected" and evidence.changes.n_changed):
         return
-    comparison = evidence.comparison
-    if comparison is not None:
-        n_others = sum(each.method not in (*OURS, STACKED) for each in comparison.methods)
-        yield (
-            "Another family of models: none of those in the comparison is clearly better."
-            if n_others > 1
-            else "Another family of models: --compare tries several on the same folds."
-        )
+    methods = () if evidence.comparison is None else evidence.comparison.methods
+    if 0 < len(methods) <= len(OURS) + 2:  # the stacked one, and one that was chosen
+        yield "Another family of models: --compare tries several on the same folds."
     if not evidence.has_prior:
         name = evidence.data.positive or evidence.data.classes[0].name
         yield (
