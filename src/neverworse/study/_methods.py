@@ -210,6 +210,7 @@ class TunedClassifier(DelegatingClassifier):
             scoring="neg_brier_score",
             cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
             params=None if rows.weights is None else {"sample_weight": rows.weights},
+            error_score="raise",
         )
         return -float(np.mean(scores))
 
