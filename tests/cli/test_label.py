@@ -8,13 +8,14 @@ import re
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from http.client import HTTPConnection
 
 import pytest
 
 from neverworse._files import only_one
 from neverworse.cli import main
-from neverworse.study import listening
+from neverworse.study import listening, read_study
 from tests.cli.tables import COMMAND, files_in, needs_signals, neverworse
 from tests.study.labeling import asked
 
@@ -194,7 +195,8 @@ def test_wrong_arguments(place, capsys, arguments, code, said):
 @pytest.mark.parametrize("command", ["", "neverworse demo", "neverworse fit - --target kind"])
 def test_results_whose_table_is_not_known(place, capsys, command):
     path = place / "results" / "study.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"command": command}))
+    study = replace(read_study(path.parent), command=command)
+    path.write_text(json.dumps(study.to_dict()))
     assert main(["label", "results"]) == 5
     assert "are not known, or came from standard input" in capsys.readouterr().err
 

@@ -23,7 +23,7 @@ from tests.study.fits import few_labels, fitted, studied, table
 pytestmark = pytest.mark.usefixtures("quick")
 
 # Those of the comparison that has no other methods take a second; the others are fitted once.
-OTHERS = ["logistic regression", "random forest", "gradient boosting", "self-training", "TSVM"]
+OTHERS = ["logistic regression", "random forest", "gradient boosting", "self-training"]
 NONE = Stacked(None, "it was not asked for.")
 
 
@@ -36,7 +36,7 @@ def plain():
 
 def chosen_for(plain, **settings):
     fit, given, study, _scored = plain
-    return choose(fit, replace(given, **settings), study.verdict, study.comparison, NONE)
+    return choose(fit, replace(given, **settings), study.verdict.model, study.comparison, NONE)
 
 
 def unlabeled_rows(fit):
@@ -55,15 +55,9 @@ def test_models_are_those_of_the_method_fitted_to_all_rows(plain, name):
     assert found.model.predict(rows).tolist() == names[expected.astype(int)].tolist()
     free = unlabeled_rows(fit)
     np.testing.assert_array_equal(found.codes, expected[free])
-    if name == "TSVM":
-        assert found.probabilities is None
-        assert not hasattr(found.model, "predict_proba")
-        decision = by_hand.decision_function(fit.features)[free]
-        np.testing.assert_allclose(found.scores, np.abs(decision))
-    else:
-        shares = by_hand.predict_proba(fit.features)
-        np.testing.assert_allclose(found.model.predict_proba(rows), shares, atol=1e-12)
-        np.testing.assert_allclose(found.probabilities, shares[free], atol=1e-12)
+    shares = by_hand.predict_proba(fit.features)
+    np.testing.assert_allclose(found.model.predict_proba(rows), shares, atol=1e-12)
+    np.testing.assert_allclose(found.probabilities, shares[free], atol=1e-12)
     assert found.facts.name == name
     assert found.facts.certified == (name == "projected")
     assert found.facts.words[0] == f"model.skops holds the {name} model."
@@ -77,7 +71,7 @@ DECIDED = {"calibrate": True, "threshold": ThresholdRule("f1")}
     ("name", "decided"),
     [
         *((name, {}) for name in ("projected", "supervised", "ICLS", "random forest")),
-        *((name, DECIDED) for name in ("projected", "TSVM")),
+        ("projected", DECIDED),
     ],
 )
 def test_models_survive_their_file(plain, name, decided, tmp_path):
@@ -91,8 +85,7 @@ def test_models_survive_their_file(plain, name, decided, tmp_path):
     loaded = load_model(path, compiled=found.facts.compiled).model
     rows = table()
     assert loaded.predict(rows).tolist() == found.model.predict(rows).tolist()
-    if hasattr(loaded, "predict_proba"):
-        np.testing.assert_array_equal(loaded.predict_proba(rows), found.model.predict_proba(rows))
+    np.testing.assert_array_equal(loaded.predict_proba(rows), found.model.predict_proba(rows))
     before = loaded.supervised().predict_proba(rows)
     np.testing.assert_array_equal(before, plain[0].model.supervised().predict_proba(rows))
     # Whatever is known about each row stays out of the file.
@@ -102,18 +95,17 @@ def test_models_survive_their_file(plain, name, decided, tmp_path):
 def test_auto_follows_the_verdict(plain):
     fit, settings, study, _scored = plain
     for name in ("projected", "supervised", "logistic regression"):
-        verdict = replace(study.verdict, model=name)
-        found = choose(fit, settings, verdict, study.comparison, NONE)
+        found = choose(fit, settings, name, study.comparison, NONE)
         assert found.facts.name == name
 
 
-def test_label_spreading_is_recommended_but_makes_no_file(plain):
+@pytest.mark.parametrize("name", ["label spreading", "TSVM"])
+def test_methods_without_probabilities_are_recommended_but_make_no_file(plain, name):
     fit, settings, study, _scored = plain
-    verdict = replace(study.verdict, model="label spreading")
-    found = choose(fit, settings, verdict, study.comparison, NONE)
+    found = choose(fit, settings, name, study.comparison, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
-        "label spreading needs the rows of the table to predict, so it has no model file."
+        f"{name} gives no probabilities for new rows, so it has no model file."
     )
 
 
@@ -122,8 +114,7 @@ def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
     large = replace(fit, features=as_rows(fit.features))
     with pytest.raises(TableError, match=r"self-training needs all rows in memory \(--memory GB\)"):
         check_choice(large, replace(settings, model="self-training"))
-    verdict = replace(study.verdict, model="self-training")
-    found = choose(large, settings, verdict, study.comparison, NONE)
+    found = choose(large, settings, "self-training", study.comparison, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0].startswith("self-training needs all rows in memory")
 
@@ -134,16 +125,16 @@ def test_tables_that_are_not_in_memory_give_the_same_model(plain, name, calibrat
     large = replace(fit, features=as_rows(fit.features))
     wanted = replace(settings, model=name, calibrate=calibrate)
     here, there = (
-        choose(each, wanted, study.verdict, study.comparison, NONE) for each in (fit, large)
+        choose(each, wanted, study.verdict.model, study.comparison, NONE) for each in (fit, large)
     )
     np.testing.assert_allclose(here.probabilities, there.probabilities, atol=1e-8)
 
 
 def test_models_that_failed_are_refused_with_the_reason(plain):
     fit, settings, study, _scored = plain
-    failed = replace(study.comparison, failures={"TSVM": "It has no rows."})
-    with pytest.raises(TableError, match=r"TSVM failed: It has no rows. Choose another --model."):
-        choose(fit, replace(settings, model="TSVM"), study.verdict, failed, NONE)
+    failed = replace(study.comparison, failures={"ICLS": "It has no rows."})
+    with pytest.raises(TableError, match=r"ICLS failed: It has no rows. Choose another --model."):
+        choose(fit, replace(settings, model="ICLS"), study.verdict.model, failed, NONE)
 
 
 def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkeypatch):
@@ -161,7 +152,6 @@ def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkey
         ("auto", "auto"),
         ("icls", "ICLS"),
         ("Random_Forest", "random forest"),
-        ("tsvm", "TSVM"),
         ("self training", "self-training"),
     ],
 )
@@ -172,10 +162,9 @@ def test_names_may_be_spelled_freely(text, name):
 def test_unknown_names_are_refused_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"no model 'forrest'.* Did you mean 'random forest'\?"):
         named("forrest")
-    with pytest.raises(ValueError, match="There are 'auto', 'stacked', 'supervised', 'projected'"):
-        named("xyz")
-    with pytest.raises(ValueError, match="its model would be the table itself"):
-        named("label spreading")
+    for name in ("xyz", "TSVM", "label spreading"):
+        with pytest.raises(ValueError, match="There are 'auto', 'stacked', 'supervised', 'proj"):
+            named(name)
 
 
 @pytest.mark.parametrize(
@@ -235,23 +224,14 @@ def test_audits_are_about_the_probabilities_of_unlabeled_rows(plain, name):
     assert facts.worst_case == pytest.approx(by_hand.worst_case, rel=1e-6)
     assert facts.best_case == pytest.approx(by_hand.best_case, rel=1e-6)
     assert facts.holds == by_hand.holds
-    assert f"{facts.worst_case:.3g} higher" in facts.words
-
-
-def test_audits_of_classes_where_there_are_no_probabilities(plain):
-    fit = plain[0]
-    found = chosen_for(plain, model="TSVM")
-    before = fit.classifier.supervised_.predict(fit.features)[unlabeled_rows(fit)]
-    share = np.mean(found.codes != before)
-    assert found.facts.audit.response == "error"
-    assert found.facts.audit.worst_case == pytest.approx(share)
-    assert found.facts.audit.best_case == pytest.approx(-share)
+    assert facts.words.startswith(by_hand.summary()[:60])
+    assert "The candidate is the model in the file" in facts.words
 
 
 def test_the_audit_of_the_supervised_model_finds_no_difference(plain):
     facts = chosen_for(plain, model="supervised").facts.audit
     assert facts.worst_case == facts.best_case == 0.0
-    assert facts.words.startswith("The Brier score of the probabilities is that of the supervised")
+    assert facts.words.startswith("No difference: on these 110 rows")
 
 
 def test_shares_of_classes_bound_the_audit():
@@ -290,22 +270,6 @@ def test_what_was_decided_on_is_part_of_the_study(plain):
     assert study_from(json.loads(json.dumps(whole.to_dict()))).model == found.facts
 
 
-def test_costs_are_compared_with_those_of_one_half(plain):
-    rule = ThresholdRule("cost", miss=3.0, alarm=1.0)
-    found = chosen_for(plain, model="supervised", threshold=rule).facts.decision
-    positive = plain[0].positive
-    other = 1 - positive
-    costs = [
-        (3.0 * confusion[positive][other] + confusion[other][positive]) / np.sum(confusion)
-        for confusion in (
-            found.numbers.confusion,
-            plain[2].comparison.of("supervised").numbers.confusion,
-        )
-    ]
-    expected = f"It costs {costs[0]:.3g} per held-out row; a threshold of 0.5, {costs[1]:.3g}."
-    assert expected in found.words
-
-
 def test_calibrated_probabilities_of_several_classes_add_up():
     fit, settings = fitted(3, alpha=1.0, model="supervised", calibrate=True)
     _, _, found = studied(fit, settings)
@@ -321,18 +285,10 @@ def test_one_half_is_what_models_do_anyway(plain):
     assert chosen_for(plain, model="projected").facts.decision is None
 
 
-def test_a_given_threshold_takes_no_labels():
-    fit, settings = fitted(rows=few_labels(), threshold=ThresholdRule(value=0.2), positive="benign")
-    decision = studied(fit, settings)[2].facts.decision
-    assert (decision.threshold, decision.numbers) == (0.2, None)
-    assert "was not tested" in " ".join(decision.words)
-
-
 @pytest.mark.parametrize(
     ("n_classes", "settings", "message"),
     [
         (3, {"threshold": ThresholdRule("f1")}, "for two classes, and there are 3"),
-        (3, {"model": "TSVM"}, "TSVM is for two classes, and there are 3"),
         (
             2,
             {"threshold": ThresholdRule("f1")},
@@ -341,9 +297,9 @@ def test_a_given_threshold_takes_no_labels():
         (
             2,
             {"threshold": ThresholdRule("f1"), "positive": "benign"},
-            r"--threshold f1 is decided on held-out .* two of every class, and 'benign' has",
+            r"tested on held-out labeled rows, .* at least 3 of every class, and 'benign' has",
         ),
-        (2, {"calibrate": True}, "--calibrate is decided on held-out labeled rows"),
+        (2, {"calibrate": True}, "--calibrate are tested on held-out labeled rows"),
     ],
 )
 def test_what_cannot_be_decided_on_is_refused_before_anything_is_compared(
@@ -352,14 +308,6 @@ def test_what_cannot_be_decided_on_is_refused_before_anything_is_compared(
     fit, given = fitted(n_classes, rows=few_labels(n_classes) if n_classes == 2 else None)
     with pytest.raises(TableError, match=message):
         check_choice(fit, replace(given, **settings))
-
-
-def test_thresholds_of_methods_without_probabilities_take_a_calibration(plain):
-    rule = ThresholdRule(value=0.3)
-    with pytest.raises(TableError, match=r"TSVM has no probabilities .* Add --calibrate"):
-        chosen_for(plain, model="TSVM", threshold=rule)
-    found = chosen_for(plain, model="TSVM", threshold=rule, calibrate=True)
-    assert found.probabilities.shape == (110, 2)
 
 
 def test_fewer_labels_than_folds_make_fewer_folds():

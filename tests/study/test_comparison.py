@@ -27,7 +27,6 @@ from neverworse.study._methods import (
     NearestLabelSpreading,
     fit_fold,
     guarantee_of,
-    method_names,
     standard_methods,
 )
 from tests.study.fits import quickly
@@ -104,10 +103,6 @@ def test_numbers_are_those_of_a_direct_computation(n_classes, weighted):
     # The projected method alone at 95 %; errors and Brier scores of the third together.
     levels = {"projected": 0.975, "ICLS": 1 - 0.05 / 4}
     for facts in found.methods:
-        loss = np.array(losses[facts.method])
-        half = stats.t.ppf(0.975, 14) * correction * loss.std(ddof=1)
-        assert facts.loss.value == pytest.approx(loss.mean())
-        assert facts.loss.high - facts.loss.low == pytest.approx(2 * half)
         if facts.method == "supervised":
             assert facts.error_difference is facts.brier_difference is facts.loss_difference is None
             continue
@@ -265,9 +260,10 @@ def test_other_test_labels_change_no_prediction():
     assert np.array_equal(first.coef_, second.coef_)
 
 
-def test_unlabeled_rows_are_capped_and_the_same_for_all(fits):
+def test_unlabeled_rows_are_capped_and_the_same_for_all(fits, monkeypatch):
+    monkeypatch.setattr("neverworse.study._comparison.MAX_UNLABELED", 30)
     X, y = numbered(n_unlabeled=500)
-    found = Compared({"a": Recorder(), "b": Recorder()}, X, y, max_unlabeled=30).comparison
+    found = Compared({"a": Recorder(), "b": Recorder()}, X, y).comparison
     assert found.n_unlabeled == 30
     subsets = {frozenset(train[np.isnan(labels)]) for train, labels, _, _ in fits}
     assert [len(subset) for subset in subsets] == [30]
@@ -278,14 +274,14 @@ def test_unlabeled_rows_are_capped_and_the_same_for_all(fits):
 
 def test_rows_of_weight_zero_are_left_out(fits):
     X, y = numbered()
-    weights = np.ones(len(y))
+    weights = np.full(len(y), 2.0)
     gone = [np.flatnonzero(~np.isnan(y))[0], np.flatnonzero(np.isnan(y))[0]]
     weights[gone] = 0.0
     found = Compared({"recorder": Recorder()}, X, y, sample_weight=weights).comparison
     assert found.n_unlabeled == 299
     for train, _, given, test in fits:
         assert not set(gone) & (set(train) | set(test))
-        assert (given == 1.0).all()
+        assert (given == 2.0).all()
 
 
 @pytest.mark.parametrize(
@@ -364,8 +360,8 @@ def test_all_methods_run_and_only_scores_have_a_loss(quickest):
     by_name = {facts.method: facts for facts in found.methods}
     assert list(by_name) == list(methods)
     for name, facts in by_name.items():
-        linear = ("supervised", "projected", "ICLS", "self-learning")
-        assert (facts.loss is None) == (name not in linear)
+        linear = ("projected", "ICLS", "self-learning")
+        assert (facts.loss_difference is None) == (name not in linear)
         assert facts.numbers.error.value < 0.5
         assert (facts.brier_difference is None) == (
             name in ("supervised", "TSVM", "label spreading")
@@ -375,9 +371,10 @@ def test_all_methods_run_and_only_scores_have_a_loss(quickest):
 
 def test_all_methods_run_on_several_classes_and_sparse_rows(quickest):
     X, y = problem(n_labeled=30, n_unlabeled=60, n_features=5, n_classes=3, shift=1.0)
-    methods = standard_methods(projected(alpha=1.0), method_names(3))
+    methods = standard_methods(projected(alpha=1.0), METHODS)
     dense = Compared(methods, X, y).comparison
-    assert dense.failures == {}
+    assert dense.failures.keys() == {"TSVM"}  # which is for two classes
+    del methods["TSVM"]
     del methods["random forest"], methods["self-training"]  # others take a fraction of the time
     thin = Compared(methods, sparse.csr_array(X), y).comparison
     # scikit-learn's boosting takes no sparse rows: it is left out, and the reason given.
@@ -421,12 +418,7 @@ def test_methods_that_collapse_are_named():
 def test_words_say_when_nothing_is_known():
     X, y = problem(shift=0.0, n_features=25)
     found = Compared(standard_methods(projected(alpha=0.1)), X, y).comparison
-    assert found.words.startswith("No method's error on held-out rows differs")
-    assert re.search(
-        r"In squared loss per held-out row, which the guarantee is about, the projected method "
-        r"differs from the supervised one by .\d\.\d+ \(",
-        found.words,
-    )
+    assert found.words.endswith("by more than chance would explain: none.")
 
 
 def test_words_say_when_something_is():
@@ -446,7 +438,6 @@ def test_words_say_when_something_is():
     assert found.methods[1].error_difference.low > 0.3
     change = f"+{100 * found.methods[1].error_difference.value:.1f} percentage points"
     assert f"by more than chance would explain: wrong ({change})." in found.words
-    assert "guarantee" not in found.words
     found = Compared(
         {
             "wrong": Wrong(missing_label=np.nan),
@@ -458,41 +449,30 @@ def test_words_say_when_something_is():
     assert "by more than chance would explain: supervised (\N{MINUS SIGN}" in found.words
 
 
-def test_words_about_equal_losses():
-    X, y = problem(n_labeled=200)
-    found = Compared(standard_methods(projected(alpha=1e9)), X, y).comparison
-    assert "differs from the supervised one by 0.000 (0.000 to 0.000)." in found.words
-
-
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        (projected(), "never worse in penalised quadratic loss on all training rows"),
-        (projected(alpha=0.0), "never worse in quadratic loss on all training rows"),
-        (projected(constraint_alpha=0.0), "never worse in quadratic loss on all training rows"),
-        (projected(constraint_alpha=1.0), "never worse in penalised quadratic loss on all"),
-        (projected(distance="unlabeled"), "on the unlabeled training rows"),
-        (projected(class_prior="confidence"), "all training rows, with probability 95%"),
-        (projected(class_prior=(0.2, 0.4)), "all training rows, if the class prior is right"),
+        (projected(), "never worse, in the terms of the certificate"),
+        (projected(distance="unlabeled"), "never worse, in the terms of the certificate"),
         (projected(distance="euclidean"), "none"),
-        (projected(distance=np.eye(3)), "none"),
         (ICLSClassifier(), "none"),
         (LeastSquaresClassifier(), "none"),
     ],
 )
 def test_guarantees_in_words(method, words):
-    assert words in guarantee_of(method)
+    assert guarantee_of(method) == words
 
 
 def test_label_spreading_follows_neighbours():
-    X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0], [5.1], [5.2], [5.3]])
-    y = np.array(["a", None, None, None, None, None, None, "b"], dtype=object)
-    clf = NearestLabelSpreading(n_neighbors=3).fit(X, y)
-    assert clf.predict([[0.25], [5.05]]).tolist() == ["a", "b"]
+    X = np.r_[np.linspace(0.0, 0.3, 8), np.linspace(5.0, 5.3, 8)][:, None]
+    y = np.full(16, np.nan)
+    y[[0, 15]] = 0.0, 1.0
+    clf = NearestLabelSpreading().fit(X, y)
+    assert clf.predict([[0.25], [5.05]]).tolist() == [0, 1]
 
 
 def test_label_spreading_where_no_label_arrives():
-    X = np.array([[0.0], [0.1], [0.2], [0.3], [9.0], [9.1], [9.2]])
-    y = np.array([1.0, 0.0, 1.0, 1.0, np.nan, np.nan, np.nan])
-    clf = NearestLabelSpreading(n_neighbors=2).fit(X, y)
-    assert clf.predict([[9.1]]).tolist() == [1.0]
+    X = np.r_[np.linspace(0.0, 0.3, 8), np.linspace(9.0, 9.3, 8)][:, None]
+    y = np.repeat([1.0, 0.0, np.nan], [4, 4, 8])
+    clf = NearestLabelSpreading().fit(X, y)
+    assert clf.predict([[9.1]]).tolist() == [0]

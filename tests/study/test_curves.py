@@ -32,7 +32,7 @@ def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
     X, y = problem(n_unlabeled=150, n_classes=n_classes)
     curve = learning_curve("unlabeled", CLASSIFIER, X, y, seed=1)
     assert curve.rows == "unlabeled"
-    assert curve.sizes == (9, 75, 150)
+    assert curve.sizes == (38, 75, 150)
     assert curve.n_other == 48
     assert curve.n_repeats == 2
     supervised, projected = curve.lines

@@ -168,20 +168,6 @@ def test_what_is_decided_on_by_noise_is_found_to_be_worth_nothing():
     assert np.mean([each.balanced_accuracy.value for each in outside]) < 0.53
 
 
-def test_labels_too_few_to_be_tested():
-    X, y, _ = made()
-    y[np.flatnonzero(y == 1.0)[2:]] = np.nan
-    sample = sample_of(X, y)
-    truth = Truth.of(sample, ["a", "b"], 1)
-    for wanted, numbers_there in (
-        (DecisionSettings(BALANCED, 1, False), False),
-        (DecisionSettings(ThresholdRule(value=0.2), 1, False), True),
-    ):
-        assert decide(METHODS["projected"], sample, np.arange(len(sample.y)), wanted, 0)
-        found = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
-        assert (found is not None) == numbers_there
-
-
 # Classifiers with what was decided on
 
 

@@ -49,7 +49,7 @@ def test_study_of_a_kernel_says_what_matters_without_weights(tmp_path):
     fit = fit_table(table, settings)
     study, _, _ = assess(fit, settings, command="", files=[], curves=False)
     assert study.coefficients == ()
-    assert {each.column for each in study.importance.columns} == {"a", "b", "colour"}
+    assert set(study.importance.increases) == {"a", "b", "colour"}
     assert any("not linear (rbf)" in reason for reason in study.verdict.reasons)
     assert study.settings["kernel"].startswith("the rbf kernel (gamma")
     html = page(study)

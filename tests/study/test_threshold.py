@@ -82,8 +82,6 @@ def test_words():
     assert str(ThresholdRule()) == "0.5"
     assert str(ThresholdRule("f1")) == "f1"
     assert str(ThresholdRule("cost", miss=5.0, alarm=0.5)) == "cost=5:0.5"
-    words = ThresholdRule("cost", miss=5.0, alarm=0.5).words
-    assert words.endswith("a missed row costs 5 and a false alarm 0.5")
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,6 @@ def evidence(**changed):
     found = Evidence(
         guarantee="improved",
         penalised=False,
-        no_room=True,
         has_prior=False,
         data=dataclasses.replace(study.data, classes=many),
         changes=dataclasses.replace(study.changes, n_changed=3, n_unlabeled=400),
@@ -117,7 +116,12 @@ def test_each_verdict_names_a_model_and_what_to_do():
             "its squared error is certain to be lower.",
         ),
         ({}, "projected", "projected", "it is clearly better on held-out rows"),
-        ({"guarantee": "same"}, "nothing to gain", "supervised", "rows cannot improve it"),
+        (
+            {"guarantee": "same"},
+            "nothing to gain",
+            "supervised",
+            "show no certain improvement",
+        ),
         (
             {"comparison": compared({"loss_difference": HIGHER})},
             "supervised",
@@ -177,12 +181,14 @@ def test_the_loss_of_the_guarantee_is_named():
     same = dataclasses.replace(unclear.changes, n_changed=0)
     found = verdict_of(dataclasses.replace(unclear, changes=same))
     assert "a different class from the supervised one for 0 of the 400" in found.reasons[-1]
-    assert "--compare" in " ".join(found.advice) or "none of those" in " ".join(found.advice)
 
 
-def test_an_improvement_that_was_not_found_is_not_called_impossible():
-    found = verdict_of(evidence(guarantee="same", no_room=False))
-    assert found.headline == "Use the supervised model: no guaranteed improvement was found."
+def test_a_labeling_that_gives_the_supervised_model_rules_out_certainty_only():
+    """The unlabeled rows may well improve the model for the true labels, but not for all."""
+    found = verdict_of(evidence(guarantee="same"))
+    assert found.headline == (
+        "Use the supervised model: the unlabeled rows show no certain improvement."
+    )
 
 
 def test_words_have_the_numbers_and_the_baseline_beside_them():
@@ -215,11 +221,8 @@ def test_no_praise_for_a_model_that_is_no_better_than_always_the_same_answer():
     useful = dataclasses.replace(useful, baseline=baseline)
     (caution,) = verdict_of(evidence(comparison=useful)).cautions
     assert "not clearly lower than that of always predicting 'benign'" in caution
-    assert "it ranks rows better than chance (AUC 0.96" in caution
+    assert "it ranks rows better than chance." in caution
     assert "--threshold" in caution
-    three = dataclasses.replace(evidence().data, classes=evidence().data.classes[:1] * 3)
-    (caution,) = verdict_of(evidence(comparison=useful, data=three)).cautions
-    assert "--threshold" not in caution  # which is for two classes
     useless = compared(UNCLEAR, error=error, auc=Estimate(0.55, 0.5, 0.6))
     useless = dataclasses.replace(useless, baseline=baseline)
     (caution,) = verdict_of(evidence(comparison=useless)).cautions
@@ -264,13 +267,13 @@ def test_what_could_help():
 def test_what_could_help_where_nothing_can_be_improved(has_prior):
     few = studies.comparison()
     few = dataclasses.replace(few, methods=few.methods[:3])
-    for comparison, words in ((few, "--compare"), (studies.comparison(), "none of those")):
+    for comparison, tries in ((few, True), (studies.comparison(), False)):
         found = verdict_of(
             evidence(
                 guarantee="same", comparison=comparison, labeled_curve=None, has_prior=has_prior
             )
         )
-        assert words in found.advice[0]
+        assert any("--compare" in each for each in found.advice) == tries
         assert any("--prior malignant=LOW..HIGH" in each for each in found.advice) != has_prior
 
 
@@ -281,8 +284,8 @@ def test_columns_that_tell_the_class_are_a_caution():
     assert not any("determine the class" in each for each in verdict_of(evidence()).cautions)
 
 
-def in_file(numbers=None, name="projected"):
-    """The model in the file, with a threshold that was tested if it has numbers."""
+def in_file(numbers, name="projected"):
+    """The model in the file, with a threshold."""
     decision = DecisionFacts("f1", "malignant", 0.2, False, numbers, ())
     return dataclasses.replace(studies.binary().model, name=name, decision=decision)
 
@@ -300,15 +303,9 @@ def test_the_numbers_are_those_of_the_model_in_the_file_at_its_threshold():
     assert f"It finds {100 * recall:.1f} % of the 'malignant' rows" in verdict.quality
     (caution,) = verdict.cautions
     assert caution.startswith("Its error is not clearly lower than that of always predicting")
-    assert "--threshold" not in caution
     other = verdict_of(evidence(model=in_file(tested, "ICLS")))
     assert (
         "with --threshold f1, the model in the file, ICLS, is wrong 35.0 % of the time"
         in other.quality
     )
     assert "threshold" not in verdict_of(evidence()).quality
-
-
-def test_a_threshold_that_could_not_be_tested_is_said_not_to_be():
-    verdict = verdict_of(evidence(model=in_file(None)))
-    assert verdict.quality.startswith("On held-out rows, at a threshold of 0.5, it is wrong")

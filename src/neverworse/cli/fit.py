@@ -32,6 +32,7 @@ from neverworse.study import (
     candidates_named,
     feature_columns,
     fit_table,
+    leaking_columns,
     looks_at,
     named,
     write_outputs,
@@ -252,13 +253,12 @@ def _most_important(study: Study) -> str:
     """Name the most important columns or features, for the positive class if there is one."""
     positive, importance = study.data.positive, study.importance
     if importance is not None:
-        of = "" if positive is None else f" of {positive!r}"
         what = (
-            f"columns for the {importance.model} model, by the increase in {importance.measure}"
-            f"{of} when a column is shuffled"
+            f"columns for the {importance.model} model, by the increase in Brier score when a "
+            "column is shuffled"
         )
-        increases = [(each.column, each.increase.value) for each in importance.columns]
-        effects = [(column, increase) for column, increase in increases if increase > 0.0]
+        increases = importance.increases.items()
+        effects = [(column, each.value) for column, each in increases if each.value > 0.0]
     elif study.coefficients:
         of = "a class" if positive is None else repr(positive)
         what = f"features, by the change in the score of {of} per standard deviation"
@@ -321,7 +321,8 @@ def show_plan(
     target = tables.read_target(table, settings.target, settings.markers)
     columns = feature_columns(table, settings)
     plans = tables.TablePreparation(**settings.reading).plan(columns)
-    plan = tables.describe(plans, looks_at(columns, target, plans), columns)
+    looks = looks_at(plans, leaking_columns(columns, target, plans))
+    plan = tables.describe(plans, looks, columns)
     if arguments.plan:
         text = json.dumps(plan, ensure_ascii=False, indent=1)
         write_whole(Path(arguments.plan), lambda file: file.write(f"{text}\n".encode()))

@@ -8,7 +8,14 @@ from neverworse import _lazily
 from neverworse.study._assess import assess
 from neverworse.study._decision import ThresholdRule
 from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
-from neverworse.study._fit import FitSettings, add_unlabeled, feature_columns, fit_table, looks_at
+from neverworse.study._fit import (
+    FitSettings,
+    add_unlabeled,
+    feature_columns,
+    fit_table,
+    leaking_columns,
+    looks_at,
+)
 from neverworse.study._methods import candidates_named, named
 from neverworse.study._study import (
     ColumnFacts,
@@ -35,7 +42,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: its packages a
 
 __all__ = ["ColumnFacts", "Comparison", "DataFacts", "FileFacts", "ModelFacts", "Numbers", "Study"]
 __all__ += ["FitSettings", "ThresholdRule", "add_unlabeled", "candidates_named", "named"]
-__all__ += ["assess", "feature_columns", "fit_table", "looks_at"]
+__all__ += ["assess", "feature_columns", "fit_table", "leaking_columns", "looks_at"]
 __all__ += ["OUTPUTS", "REPORT", "page", "read_study", "write_outputs", "write_report"]
 __all__ += ["LABELS", "Labeling", "asked_of", "in_points", "listening", "read_answers", "serve"]
 __all__ += ["stored_labels", "write_questions"]

@@ -19,13 +19,13 @@ from neverworse.projection import Certificate
 from neverworse.study._choice import Chosen, check_choice, choose, stack
 from neverworse.study._comparison import Compared
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import Progress, silent
+from neverworse.study._held_out import Progress
 from neverworse.study._methods import (
+    METHODS,
     OURS,
     PROJECTED,
     STACKED,
     SUPERVISED,
-    method_names,
     standard_methods,
 )
 from neverworse.study._side_by_side import RowKind, ScoredRows, coefficients, learning_curve
@@ -40,14 +40,13 @@ from neverworse.study._study import (
     Scalar,
     Study,
 )
-from neverworse.study._verdict import Evidence, Guarantee, verdict_of
+from neverworse.study._verdict import Evidence, verdict_of
 from neverworse.tables import TableError
 
 AUDIT = (
     "A few new labels can decide it, with 95 % confidence and without assumptions about how the "
     "labeled rows were chosen: the sequential audit (docs/evidence.md) draws the rows to label."
 )
-SMALLEST_PART = 0.0005  # of a blend that is mentioned
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
 Part = TypeVar("Part")
@@ -62,7 +61,7 @@ def assess(
     compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
-    notify: Progress = silent,
+    notify: Progress = lambda *_: None,
 ) -> tuple[Study, ScoredRows, Chosen]:
     """Compute everything in the report of a fit, and make the model that was chosen.
 
@@ -72,44 +71,35 @@ def assess(
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
     scored, notes = ScoredRows.of(fit), list(fit.notes)
-    X, y, sample_weight = fit.rows
-    options: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed}
-    wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
+    wanted = METHODS if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
     if settings.model == STACKED and stacked.facts is None:
-        problem = f"There is no stacked model: {stacked.why_not}"
-        raise TableError(problem, "Choose another --model.")
+        raise TableError(f"There is no stacked model: {stacked.why_not} Choose another --model.")
     if settings.model == STACKED or stacked.has_moved:
-        # The same objects, so that parts which are compared as well are fitted once.
-        methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
 
-    def unless_impossible(problem: str, compute: Callable[[], Part]) -> Part | None:
+    def unless_impossible(problem: str, compute: Callable[..., Part], *given: Any) -> Part | None:
         try:
-            return compute()
+            return compute(*given)
         except ValueError as error:
             notes.append(f"{problem} {error}")
             return None
 
-    more = options | {"classes": names, "positive": fit.positive, "notify": notify}
-    compared = unless_impossible(
-        "Methods were not compared.", lambda: Compared(methods, X, y, **more)
-    )
+    compare = partial(Compared, classes=names, positive=fit.positive, notify=notify, seed=seed)
+    compared = unless_impossible("Methods were not compared.", compare, methods, *fit.rows)
     drawn: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
     for kind in drawn:
         if curves and compared is not None:
             notify(f"learning curve of {kind} rows", 0.0)
-            drawn[kind] = unless_impossible(
-                f"There is no learning curve of {kind} rows.",
-                partial(learning_curve, kind, fit.classifier, X, y, **options),
-            )
+            problem = f"There is no learning curve of {kind} rows."
+            draw = partial(learning_curve, kind, fit.classifier, seed=seed)
+            drawn[kind] = unless_impossible(problem, draw, *fit.rows)
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
-        guarantee=_guarantee(certificate),
+        guarantee="same" if certificate.reason else "improved" if certificate.holds else "none",
         penalised=certificate.penalty > 0.0,
-        no_room=certificate.reason == "inside",
         has_prior=bool(settings.prior),
         data=_data(fit, settings, files, scored),
         changes=scored.changes(),
@@ -122,14 +112,13 @@ def assess(
         kernel=fit.kernel,
     )
     notify("choosing the model", 0.0)
-    chosen = choose(fit, settings, verdict_of(evidence), comparison, stacked, seed)
+    chosen = choose(fit, settings, evidence.recommended, comparison, stacked, seed)
     model, importance = chosen.facts.name, None
     has_weights = fit.classifier.kernel == "linear" and model in (SUPERVISED, PROJECTED)
     if compared is not None and not has_weights:
-        importance = unless_impossible(
-            "The importance of columns was not computed.",
-            lambda: compared.importance(model, fit.model.preparation_.feature_columns_),
-        )
+        problem = "The importance of columns was not computed."
+        of_features = fit.model.preparation_.feature_columns_
+        importance = unless_impossible(problem, compared.importance, model, of_features)
     proved, (weights, intercepts) = claim(certificate), coefficients(fit)
     study = Study(
         version=__version__,
@@ -169,13 +158,6 @@ def assess(
 def claim(certificate: Certificate) -> str:
     """Return what is proved, in one sentence for people who know nothing of quadratic losses."""
     unlabeled = f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
-    included = ["ridge penalty included"] if certificate.penalty else []
-    where = unlabeled
-    if certificate.rows == "all":
-        where = f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
-        included += ["labeled rows weighted by class"] if certificate.class_weight else []
-    if included:
-        where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason == "inside":
         return (
@@ -187,32 +169,29 @@ def claim(certificate: Certificate) -> str:
             "The projected model is the supervised one: no improvement was found that is certain "
             f"for all possible classes of the unlabeled rows{conditions}."
         )
+    included = ["ridge penalty included"] if certificate.penalty else []
+    where = unlabeled
+    if certificate.rows == "all":
+        where = f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
+        included += ["labeled rows weighted by class"] if certificate.class_weight else []
+    if included:
+        where += f", {' and '.join(included)},"
+    least = number(certificate.guaranteed_improvement)
+    start, how = f"Whatever the true classes of {unlabeled} are", f"at least {least} lower"
     if not certificate.holds:
-        return (
-            "No guarantee: with some classes of the unlabeled rows, the projected model's squared "
-            f"error on {where} would be larger than that of a model trained on the labeled rows "
-            "alone."
-        )
-    least, highest = certificate.guaranteed_improvement, certificate.supervised_loss[1]
-    share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
+        start, how = f"No guarantee: for some classes of {unlabeled}", "higher"
     return (
-        f"Whatever the true classes of {unlabeled} are{conditions}, the projected model's squared "
-        f"error on {where} is at least {number(least)}{share} lower than that of a model trained "
-        f"on the {certificate.n_labeled:,} labeled rows alone."
+        f"{start}{conditions}, the projected model's squared error on {where} is {how} than that "
+        f"of a model trained on the {certificate.n_labeled:,} labeled rows alone."
     )
-
-
-def _guarantee(certificate: Certificate) -> Guarantee:
-    if certificate.reason:
-        return "same"
-    return "improved" if certificate.holds else "none"
 
 
 def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:
     prior = settings.prior
     if not isinstance(prior, str):
-        parts = ((name or fit.target.class_names[1], *bounds) for name, bounds in prior.items())
-        prior = ", ".join(f"{name}: {low:g} to {high:g}" for name, low, high in parts) or "none"
+        second = fit.target.class_names[1]
+        parts = (f"{name or second}: {low:g} to {high:g}" for name, (low, high) in prior.items())
+        prior = ", ".join(parts) or "none"
     return {
         "target": settings.target,
         "distance": settings.distance,
@@ -246,12 +225,10 @@ def _data(
         columns.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
     if settings.weight is not None:
         columns.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
-    n_features = Counter(preparation.feature_columns_)
+    made = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
-        made, look = n_features[plan.name], fit.looks.get(plan.name, "")
-        columns.append(
-            ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, made, plan.read_as, look)
-        )
+        of_plan = plan.name, plan.kind, plan.note, plan.n_missing, made[plan.name], plan.read_as
+        columns.append(ColumnFacts(*of_plan, fit.looks.get(plan.name, "")))
     return DataFacts(
         files=tuple(files),
         target=settings.target,
@@ -280,24 +257,19 @@ def ladder(
     The claim is certain, and `improved` if it is about an improvement. `model` is the one in the
     file, None if that is the supervised one.
     """
-    certain = [claim]
-    if improved:
-        certain.append("This is about scores, not about probabilities or wrong predictions.")
+    scores = "This is about scores, not about probabilities or wrong predictions."
     is_open = model is None or n_differing > 0
-    if model is None:
-        undecided = "Whether another model is better than the supervised one."
-    elif n_differing:
+    undecided = "Whether another model is better than the supervised one."
+    if model is not None:
         undecided = (
             f"Whether the {model} model makes fewer errors than the supervised one. They "
             f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}."
-        )
-    else:
-        undecided = (
-            f"Nothing about errors: the {model} model predicts the same class as the supervised "
-            "one for every unlabeled row."
+            if n_differing
+            else f"Nothing about errors: the {model} model predicts the same class as the "
+            "supervised one for every unlabeled row."
         )
     return (
-        Rung("certain", improved, tuple(certain)),
+        Rung("certain", improved, (claim, scores) if improved else (claim,)),
         Rung("confident", bool(facts and facts.chosen), tuple(_confident(facts, why_not))),
         Rung("undecided", is_open, (undecided, AUDIT) if is_open else (undecided,)),
     )
@@ -317,9 +289,9 @@ def _confident(facts: ConfidentFacts | None, why_not: str) -> Iterator[str]:
         )
         return
     sample = "a random sample of" if facts.is_sample else "the"
-    steps = [(each.name, each.step) for each in facts.chosen]
-    steps.insert(0, ("the supervised model", 1.0 - sum(step for _, step in steps)))
-    blend = listed([f"{percent(step)} {name}" for name, step in steps if step > SMALLEST_PART])
+    rest = 1.0 - sum(each.step for each in facts.chosen)
+    parts = [("the supervised model", rest), *((each.name, each.step) for each in facts.chosen)]
+    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > 0.0])
     yield (
         f"With {level} confidence, the Brier score of the stacked model on {sample} "
         f"{count(facts.n_unlabeled, 'unlabeled row')} is lower than that of the supervised model "

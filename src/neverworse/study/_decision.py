@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,15 +14,21 @@ from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import HeldOut, Sample, Truth, draw_sample, numbers
+from neverworse.study._held_out import (
+    MAX_UNLABELED,
+    HeldOut,
+    Sample,
+    Truth,
+    draw_sample,
+    numbers,
+)
 from neverworse.study._methods import fit_fold
-from neverworse.study._study import Comparison, DecisionFacts, Numbers
+from neverworse.study._study import DecisionFacts, Numbers
 from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MAX_FOLDS = 5
-MAX_UNLABELED = 20_000  # in each fit
 TIE = 1e-12  # criteria that differ by less are equal but for rounding
-MIN_LABELS_TO_TEST = 3  # of each class: one is held out, and two are left to be held out in turn
+MIN_LABELS = 3  # of each class: one is held out, and two are left to be held out in turn
 
 
 @dataclass(frozen=True)
@@ -37,19 +43,15 @@ class ThresholdRule:
     @classmethod
     def parse(cls, text: str) -> ThresholdRule:
         """Return the rule that an option of the command line means, or raise `ValueError`."""
-        kind, _, costs = text.partition("=")
-        try:
-            if kind == "cost":
-                miss, alarm = map(float, costs.split(":"))
-                rule = cls("cost", miss=miss, alarm=alarm)
-            elif text in ("balanced", "f1"):
-                return cls("balanced" if text == "balanced" else "f1")
-            else:
-                rule = cls(value=float(text))
-            if 0.0 < rule.value < 1.0 and all(0.0 < c < np.inf for c in (rule.miss, rule.alarm)):
-                return rule
-        except ValueError:
-            pass
+        with suppress(ValueError):
+            if text in ("balanced", "f1"):
+                return cls("f1" if text == "f1" else "balanced")
+            if text.startswith("cost="):
+                miss, alarm = map(float, text.removeprefix("cost=").split(":"))
+                if all(0.0 < each < np.inf for each in (miss, alarm)):
+                    return cls("cost", miss=miss, alarm=alarm)
+            elif 0.0 < float(text) < 1.0:
+                return cls(value=float(text))
         raise ValueError(
             "--threshold is a probability between 0 and 1, balanced, f1 or cost=5:1 (both costs "
             f"must be positive), not {text!r}."
@@ -59,18 +61,6 @@ class ThresholdRule:
         if self.kind == "cost":
             return f"cost={self.miss:g}:{self.alarm:g}"
         return f"{self.value:g}" if self.kind == "fixed" else self.kind
-
-    @property
-    def words(self) -> str:
-        return {
-            "fixed": "as given",
-            "balanced": "for the largest balanced accuracy",
-            "f1": "for the largest F1",
-            "cost": (
-                f"for the smallest cost, where a missed row costs {self.miss:g} and a false alarm "
-                f"{self.alarm:g}"
-            ),
-        }[self.kind]
 
     def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
         """Return the best threshold, half-way between two probabilities or beyond all of them.
@@ -107,11 +97,6 @@ class DecisionSettings:
     positive: int | None  # position of the positive class
     calibrate: bool
 
-    @property
-    def needs_labels(self) -> bool:
-        """Whether labeled rows have to be held out."""
-        return self.calibrate or self.rule.kind != "fixed"
-
 
 def decide(
     method: Any, sample: Sample, rows: Indices, decision: DecisionSettings, seed: int
@@ -120,7 +105,7 @@ def decide(
     positive = 1 if decision.positive is None else decision.positive
     threshold = None if decision.rule == ThresholdRule() else decision.rule.value
     sigmoids = None
-    if decision.needs_labels:
+    if decision.calibrate or decision.rule.kind != "fixed":
         y, scored, tested = sample.y[rows], [], []
         for train, test in _folds(y[~np.isnan(y)], seed).split(rows, y):
             model, X = fit_fold(method, sample, rows[train]), sample.X[rows[test]]
@@ -129,7 +114,7 @@ def decide(
             )
             tested.append(rows[test])
         shares, held_out = np.vstack(scored), np.concatenate(tested)
-        codes, weights = sample.y[held_out].astype(np.intp), sample.weights_of(held_out)
+        codes, weights = sample.y[held_out].astype(np.intp), sample.weights[held_out]
         if decision.calibrate:
             first = int(shares.shape[1] == 1)  # one score is that of the second class
             columns = enumerate(shares.T, first)
@@ -142,13 +127,8 @@ def decide(
 
 def nested_numbers(
     method: Any, sample: Sample, truth: Truth, decision: DecisionSettings, seed: int
-) -> Numbers | None:
-    """Return how well a method does with what `decide` chooses on the training rows of each fold.
-
-    None if there are too few labels for such a nested cross-validation.
-    """
-    if decision.needs_labels and np.bincount(truth.codes).min() < MIN_LABELS_TO_TEST:
-        return None
+) -> Numbers:
+    """Return how well a method does with what `decide` chooses in each training fold."""
     splits = list(_folds(truth.codes, seed).split(sample.X, sample.y))
     models = []
     for train, _ in splits:
@@ -197,90 +177,37 @@ def decision_settings(fit: TableFit, settings: FitSettings) -> DecisionSettings:
                 f"--threshold {rule} is about the positive class, and both classes have "
                 f"{count(counts[0], 'label')}. Say which one is positive: --positive {names[1]}."
             )
-    decision = DecisionSettings(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
     rarest = int(np.argmin(counts))
-    if decision.needs_labels and counts[rarest] < 2:
-        option = "--calibrate" if decision.calibrate else f"--threshold {rule}"
+    if counts[rarest] < MIN_LABELS:
         raise TableError(
-            f"{option} is decided on held-out labeled rows, which takes at least two of every "
-            f"class, and {names[rarest]!r} has {count(counts[rarest], 'label')}. "
-            "Label more rows, or give the threshold as a number."
+            "--threshold and --calibrate are tested on held-out labeled rows, which takes at least "
+            f"{MIN_LABELS} of every class, and {names[rarest]!r} has "
+            f"{count(counts[rarest], 'label')}. Label more rows, or leave these options out."
         )
-    return decision
+    return DecisionSettings(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
 
 
 def decision_of(
-    name: str,
-    method: Any,
-    estimator: Any,
-    fit: TableFit,
-    decision: DecisionSettings,
-    comparison: Comparison | None,
-    seed: int,
+    method: Any, fit: TableFit, decision: DecisionSettings, seed: int
 ) -> tuple[dict[str, Any], DecisionFacts]:
-    """Return the settings of a `DecidedClassifier` of a method, and what is known about them.
-
-    The estimator is the same method, fitted to all rows.
-    """
-    if not (decision.calibrate or hasattr(estimator, "predict_proba")):
-        raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
-    settings = {"positive": decision.positive, "threshold": decision.rule.value, "sigmoids": None}
-    tested = None
+    """Return the settings of a `DecidedClassifier` of a method, and what is known about them."""
     try:
         sample = draw_sample(*fit.rows, MAX_UNLABELED, seed, fits_per_split=MAX_FOLDS + 1.0)
-    except ValueError as error:  # one label of a class, or one of a positive weight
-        if decision.needs_labels:
-            raise TableError(str(error)) from None
-    else:
         settings = decide(method, sample, np.arange(len(sample.y)), decision, seed)
         truth = Truth.of(sample, fit.target.class_names, fit.positive)
         tested = nested_numbers(method, sample, truth, decision, seed)
-    positive = None if decision.positive is None else fit.target.class_names[decision.positive]
-    at_half = None
-    if comparison is not None and decision.rule.kind == "cost":
-        at_half = comparison.of(name).numbers
-    return settings, DecisionFacts(
-        rule=str(decision.rule),
-        positive=positive,
-        threshold=settings["threshold"],
-        calibrated=decision.calibrate,
-        numbers=tested,
-        words=tuple(_words(decision, positive, settings["threshold"], tested, at_half)),
-    )
-
-
-def _words(
-    decision: DecisionSettings,
-    positive: str | None,
-    threshold: float | None,
-    tested: Numbers | None,
-    at_half: Numbers | None,
-) -> Iterator[str]:
-    """Say what was decided, and how well it does; `at_half` is at a threshold of 0.5."""
-    rule = decision.rule
+    except ValueError as error:  # too few labels with a positive weight
+        raise TableError(str(error)) from None
+    threshold, positive, words = settings["threshold"], None, []
     if decision.calibrate:
-        yield "Probabilities are calibrated by Platt's sigmoid, fitted to held-out labeled rows."
+        words.append("Probabilities are calibrated by Platt's sigmoid, fitted to held-out rows.")
+    if decision.positive is not None:
+        positive = fit.target.class_names[decision.positive]
     if threshold is not None:
-        where = "" if rule.kind == "fixed" else ", on held-out labeled rows"
-        yield (
-            f"{positive!r} is predicted where its probability is at least {threshold:.4g}: "
-            f"{rule.words}{where}."
+        words.append(
+            f"{positive!r} is predicted where its probability is at least {threshold:.4g} "
+            f"(--threshold {decision.rule})."
         )
-    if tested is None:
-        yield "This was not tested on held-out rows: that takes three labels of every class."
-        return
-    chosen = ["calibration"] if decision.calibrate else []
-    chosen += ["threshold"] if rule.kind != "fixed" else []
-    how = f", with {' and '.join(chosen)} found in each training fold alone" if chosen else ""
-    yield f"This is tested on held-out rows{how}."
-    if rule.kind == "cost" and decision.positive is not None:
-        costs = f"It costs {_cost(rule, decision.positive, tested):.3g} per held-out row"
-        if at_half is not None:
-            costs += f"; a threshold of 0.5, {_cost(rule, decision.positive, at_half):.3g}"
-        yield f"{costs}."
-
-
-def _cost(rule: ThresholdRule, positive: int, tested: Numbers) -> float:
-    confusion, other = np.asarray(tested.confusion), 1 - positive
-    cost = rule.miss * confusion[positive, other] + rule.alarm * confusion[other, positive]
-    return float(cost / confusion.sum())
+    words.append("This is tested on held-out rows, by what each training fold alone would decide.")
+    facts = str(decision.rule), positive, threshold, decision.calibrate, tested
+    return settings, DecisionFacts(*facts, tuple(words))

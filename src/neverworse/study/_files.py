@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import types
 import typing
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
+from errno import EISDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,9 @@ from pyarrow import csv
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
 from neverworse._words import cropped
-from neverworse.projection import Certificate
 from neverworse.study._methods import PROJECTED
 from neverworse.study._side_by_side import Predicted, ScoredRows
-from neverworse.study._study import Study
+from neverworse.study._study import Study, checksum
 from neverworse.study.report import write_report
 from neverworse.tables import printable, save_model, with_names, write_csv
 
@@ -36,44 +35,12 @@ LARGEST = 2**63  # more than anything that is counted here
 
 def study_from(content: Any) -> Study:
     """Return the study that `Study.to_dict` gave; `ValueError` if it is anything else."""
+    if isinstance(content, dict):
+        content = dict(content)
+        if content.pop("sha256", None) != checksum(content):
+            raise ValueError("It was changed after the fit.")
     study: Study = from_json(Study, content, "study")
-    # Parts that contradict each other, which a fit never makes.
-    _check_certificate(study.certificate)
-    for scores in study.scores:
-        for group in scores.groups:
-            _check_lengths("scores", len(scores.edges) - 1, group.supervised, group.projected)
-    for curve in filter(None, (study.unlabeled_curve, study.labeled_curve)):
-        for line in curve.lines:
-            _check_lengths("a curve", len(curve.sizes), line.error, line.loss)
-    every = [] if study.model.decision is None else [study.model.decision.numbers]
-    if study.comparison is not None:
-        every += [study.comparison.baseline, *(each.numbers for each in study.comparison.methods)]
-        methods = [each.method for each in study.comparison.methods]
-        for part, name in (("verdict.model", study.verdict.model), ("model", study.model.name)):
-            if name not in methods:
-                raise ValueError(f"study.{part} is not in the comparison.")
-    for numbers in filter(None, every):
-        _check_lengths("numbers", len(study.data.classes), numbers.classes, *numbers.confusion)
     return study
-
-
-def _check_lengths(what: str, length: int, *lists: Sized) -> None:
-    if length < 1 or any(len(one) != length for one in lists):
-        raise ValueError(f"The lists of {what} have inconsistent lengths.")
-
-
-def _check_certificate(content: dict[str, Any]) -> None:
-    names = {field.name for field in dataclasses.fields(Certificate)}
-    if set(content) != names | {"holds", "guaranteed_improvement", "summary"}:
-        raise ValueError("study.certificate does not have the parts of Certificate.")
-    parts = {name: content[name] for name in names}
-    if parts["duality_gap"] is None:  # infinite
-        parts["duality_gap"] = 0.0
-    certificate = from_json(Certificate, parts, "study.certificate")
-    from_json(str, content["summary"], "study.certificate.summary")
-    for derived in ("holds", "guaranteed_improvement"):
-        if content[derived] != getattr(certificate, derived):
-            raise ValueError(f"study.certificate.{derived} does not follow from its numbers.")
 
 
 def from_json(kind: Any, content: Any, where: str) -> Any:
@@ -136,9 +103,9 @@ def write_outputs(
     keep_formulas: bool = False,
 ) -> list[Path]:
     """Write all files of a fit, or none, so that files of two fits are never mixed."""
-    for name in OUTPUTS:
-        if (folder / name).is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
+    for path in (folder / name for name in OUTPUTS):
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path))
     data, model = study.data, chosen.facts
     facts = {
         "target": data.target,
@@ -176,12 +143,9 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
         "supervised_prediction": names.take(pa.array(first)),
         "changed": first != second,
     }
-    if chosen.facts.decision is not None and chosen.probabilities is not None:
+    if chosen.facts.decision is not None:
         for k, name in enumerate(scored.classes):
             columns[f"probability: {name}"] = chosen.probabilities[:, k]
-    if projected and len(scored.classes) > 2:
-        for k, name in enumerate(scored.classes):
-            columns[f"soft_label: {name}"] = scored.soft_labels[:, k]
     return pa.table(with_names(columns, id_name, scored.row_names))
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
 
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import count, nearest
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows
+from neverworse.study._held_out import taken
 from neverworse.study._methods import AUTO
 from neverworse.tables import (
     ColumnPlan,
@@ -125,18 +126,19 @@ class TableFit:
 def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     """Fit a model to a table."""
     target = read_target(table, settings.target, settings.markers)
-    labeled = target.labeled
-    if labeled.all():
+    labeled, weights = target.labeled, None
+    if settings.weight is not None:
+        weights = row_weights(settings.weight, find_column(table, settings.weight, "weight"))
+    if labeled.all() or (weights is not None and not weights[~labeled].any()):
         raise TableError(
-            f"All {len(labeled):,} rows have a label, so there is nothing to learn from unlabeled "
-            "ones. Leave the target empty where it is not known, or add rows: --unlabeled OTHER."
+            f"All {len(labeled):,} rows have a label, or a weight of zero, so there is nothing to "
+            "learn from unlabeled ones. Leave the target empty where it is not known, or add rows: "
+            "--unlabeled OTHER."
         )
-    weights = None if settings.weight is None else _weights(table, settings.weight, labeled)
-    positive = _positive(settings.positive, target)
     names = pa.array(np.flatnonzero(~labeled) + 1)
     if settings.id is not None:
         names = id_texts(find_column(table, settings.id, "id").filter(pa.array(~labeled)))
-    columns = feature_columns(table, settings)
+    columns, positive = feature_columns(table, settings), _positive(settings.positive, target)
     linear = ProjectedLeastSquaresClassifier(
         settings.distance,
         alpha=settings.alpha,
@@ -160,6 +162,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     except ValueError as error:
         raise TableError(in_options(str(error)), code="option") from None
     plans = model.preparation_.plans_
+    leaks = leaking_columns(columns, target, plans)
     return TableFit(
         model,
         target,
@@ -167,9 +170,9 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         weights,
         row_names=names,
         positive=positive,
-        notes=(*_copies(features, target.labeled), *_notes(target, settings, names, model)),
-        looks=looks_at(columns, target, plans),
-        leaks=leaking_columns(columns, target, plans),
+        notes=tuple(_notes(target, features, model)),
+        looks=looks_at(plans, leaks),
+        leaks=leaks,
         kernel=words,
     )
 
@@ -241,62 +244,20 @@ def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name:
     return stacked([table, other.select(table.column_names)])
 
 
-def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
-    weights = row_weights(name, find_column(table, name, "weight"))
-    for rows, which in ((labeled, "labeled"), (~labeled, "unlabeled")):
-        if not weights[rows].any():
-            raise TableError(
-                f"The weights (column {name!r}) of all {which} rows are zero. Some must not be."
-            )
-    return weights
-
-
-def _copies(features: Matrix | Rows, labeled: Mask) -> Iterator[str]:
-    """Yield a warning if many labeled rows are equal; of very many, some are looked at."""
-    rows = np.flatnonzero(labeled)
-    if len(rows) > MAX_COMPARED:
-        rows = np.sort(np.random.default_rng(0).choice(rows, MAX_COMPARED, replace=False))
-    X = features.take(rows) if isinstance(features, Rows) else features[rows]
-    n_copies = len(rows) - len({row.tobytes() for row in X})
-    if n_copies > MAX_COPIES * len(rows):
+def _notes(target: Target, features: Matrix | Rows, model: TableClassifier) -> Iterator[str]:
+    """Yield warnings about a table and its fit."""
+    X = taken(features, np.flatnonzero(target.labeled)[:MAX_COMPARED])
+    n_copies = len(X) - len({row.tobytes() for row in X})
+    if n_copies > MAX_COPIES * len(X):
         yield (
-            f"{n_copies:,} of {count(len(rows), 'labeled row')} equal another one in all features. "
+            f"{n_copies:,} of {count(len(X), 'labeled row')} equal another one in all features. "
             "If they are copies, held-out rows are seen in training, and all numbers of held-out "
             "rows are too good: keep one row of each."
         )
-
-
-def _notes(
-    target: Target, settings: FitSettings, names: pa.Array, model: TableClassifier
-) -> Iterator[str]:
-    """Yield warnings about a table and its fit."""
-    n_names = len(names.unique())
-    if n_names < len(names):
+    if model.certificate_.kernel:
         yield (
-            f"Column {settings.id!r} does not identify rows: {len(names):,} unlabeled rows have "
-            f"{count(n_names, 'distinct id')}."
-        )
-    folded = {" ".join(name.casefold().split()): name for name in target.class_names}
-    if len(folded) < len(target.classes):
-        twins = [n for n in target.class_names if n not in folded.values()]
-        same = folded[" ".join(twins[0].casefold().split())]
-        yield (
-            f"The classes {twins[0]!r} and {same!r} are taken to be different. If they are the "
-            "same, spell them alike."
-        )
-    certificate = model.certificate_
-    if not (certificate.converged or certificate.stopped_early):
-        yield (
-            "The projection is not exact: its solver stopped making progress. All statements "
-            "about this model still hold, but its guaranteed improvement may be smaller than "
-            "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
-            "copies of others (--drop)."
-        )
-    if certificate.kernel:
-        yield (
-            f"Scores are functions of {certificate.kernel}; gamma was chosen by leave-one-out on "
-            "the labeled rows. Categories count as indicators of 0 and 1 in distances between "
-            "rows, one for each level but the most frequent one."
+            f"Scores are functions of {model.certificate_.kernel}; gamma was chosen by "
+            "leave-one-out. Categories count as indicators of 0 and 1 in distances between rows."
         )
 
 
@@ -320,16 +281,14 @@ def _leaks(column: pa.ChunkedArray, target: Target) -> bool:
     return len(np.unique(codes)) == n_pairs
 
 
-def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> dict[str, str]:
-    """Return warnings by column: those of its plan, and whether it may leak the target."""
-    looks = {plan.name: plan.look for plan in plans if plan.look}
-    for name in leaking_columns(columns, target, plans):
-        looks[name] = (
-            f"Each value occurs with one class only, in all {int(target.labeled.sum()):,} labeled "
-            "rows. If it was made from the target, or is known only where the target is: "
-            f"--drop {name!r}."
-        )
-    return {plan.name: looks[plan.name] for plan in plans if plan.name in looks}
+def looks_at(plans: Sequence[ColumnPlan], leaks: Sequence[str]) -> dict[str, str]:
+    """Return warnings by column: those of its plan, or that it may leak the target."""
+    leak = (
+        "Each value occurs with one class only, in all labeled rows. If it was made from the "
+        "target, or is known only where the target is: --drop {!r}."
+    )
+    looks = {plan.name: plan.look for plan in plans if plan.look or plan.name in leaks}
+    return looks | {name: leak.format(name) for name in leaks}
 
 
 def _positive(name: str | None, target: Target) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
@@ -21,19 +21,14 @@ Splits = Sequence[tuple[Indices, Indices]]  # positions of training and of test 
 
 LEVEL = 0.95  # of all intervals
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
-ROUNDING = 1e-12
 USUAL_FOLDS = 5
 MOST_REPEATS = 3  # more take time and hardly narrow the intervals: their folds overlap
-FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds
-MOST_LABELED = 20_000
+FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds, once
+MOST_LABELED = MAX_UNLABELED = 20_000  # rows in each fit
 FEWEST_UNLABELED = 1_000  # that are kept, however long it takes
 MOST_COST = 30_000_000  # of all splits together, see `draw_sample`: a few seconds
 MOST_BINS = 10  # of a calibration curve
 FEWEST_IN_BIN = 10
-
-
-def silent(what: str, share: float) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Sample:
 
     X: Any
     y: Vector  # codes of classes, NaN where unlabeled
-    weights: Vector | None
+    weights: Vector
     n_labeled: int
     n_unlabeled: int
     n_folds: int
@@ -53,8 +48,10 @@ class Sample:
         """Test rows for each labeled training row."""
         return 1.0 / (self.n_folds - 1)
 
-    def weights_of(self, rows: Any) -> Vector:
-        return np.ones(len(self.y[rows])) if self.weights is None else self.weights[rows]
+
+def taken(X: Any, rows: Indices) -> Any:
+    """Return some rows, in memory."""
+    return X.take(rows) if isinstance(X, Rows) else X[rows]
 
 
 def draw_sample(
@@ -66,14 +63,14 @@ def draw_sample(
     *,
     fits_per_split: float = 1.0,
 ) -> Sample:
-    """Draw rows of positive weight, and choose the number of folds so that the time is bounded.
+    """Draw rows of positive weight, so many and for so many folds that the time is bounded.
 
     `fits_per_split` is the cost of one split, in fits to all rows. `ValueError` if a class has one
     label only.
     """
-    used = np.ones(len(y), bool) if sample_weight is None else sample_weight > 0.0
-    labeled = np.flatnonzero(used & ~np.isnan(y))
-    unlabeled = np.flatnonzero(used & np.isnan(y))
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    labeled = np.flatnonzero((weights > 0.0) & ~np.isnan(y))
+    unlabeled = np.flatnonzero((weights > 0.0) & np.isnan(y))
     if len(labeled) > MOST_LABELED:
         drawn = {"n_labeled": MOST_LABELED, "stratify": True, "random_state": seed}
         labeled = labeled[~np.isnan(mask_labels(y[labeled], missing_label=np.nan, **drawn))]
@@ -87,22 +84,21 @@ def draw_sample(
     # The measured time of a row in a fit, in units of one number. With several classes, the solver
     # has a soft label for each pair of them.
     n_hinges = 1 if len(counts) == 2 else len(counts) * (len(counts) - 1)
-    per_row = (n_features + 20) * n_hinges * fits_per_split
-    affordable = MOST_COST / (per_row * (len(labeled) + min(len(unlabeled), max_unlabeled)))
-    n_folds = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else USUAL_FOLDS
-    n_folds = int(min(n_folds, counts.min()))
-    most_repeats = np.clip(2 * FEW_LABELS // len(labeled), 1, MOST_REPEATS)
-    n_repeats = int(np.clip(affordable // n_folds, 1, most_repeats))
-    n_affordable = int(MOST_COST / (per_row * n_folds)) - len(labeled)
-    n_unlabeled = min(len(unlabeled), max_unlabeled, max(FEWEST_UNLABELED, n_affordable))
-    if n_unlabeled < len(unlabeled):
+    has_few = len(labeled) < FEW_LABELS
+    n_folds = int(min(USUAL_FOLDS if has_few else 10, counts.min()))
+    affordable = MOST_COST / ((n_features + 20) * n_hinges * fits_per_split * n_folds)  # rows
+    n_rows = len(labeled) + min(len(unlabeled), max_unlabeled)
+    n_repeats = int(np.clip(affordable // n_rows, 1, MOST_REPEATS)) if has_few else 1
+    n_affordable = max(FEWEST_UNLABELED, int(affordable) - len(labeled))
+    n_drawn = min(max_unlabeled, n_affordable)
+    if n_drawn < len(unlabeled):
         rng = np.random.default_rng(seed)
-        unlabeled = np.sort(rng.choice(unlabeled, n_unlabeled, replace=False))
+        unlabeled = np.sort(rng.choice(unlabeled, n_drawn, replace=False))
     chosen: Indices = np.concatenate([labeled, unlabeled])
     return Sample(
-        X.take(chosen) if isinstance(X, Rows) else X[chosen],
+        taken(X, chosen),
         y[chosen],
-        None if sample_weight is None else sample_weight[chosen],
+        weights[chosen],
         len(labeled),
         len(unlabeled),
         n_folds,
@@ -115,24 +111,21 @@ def mean_over_folds(
     test_share: float,
     *,
     n_tests: int = 1,
-    least: float = -np.inf,
-    most: float = np.inf,
+    limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
     """Return the mean over folds, with an interval that allows for shared training rows.
 
     C. Nadeau and Y. Bengio, "Inference for the generalization error" (Machine Learning 52, 2003):
     for J folds, 1 / J + n_test / n_train replaces 1 / J. With `n_tests`, that many intervals hold
-    together (Bonferroni). Possible values range from `least` to `most`.
+    together (Bonferroni). Possible values lie between the limits.
     """
     n, mean = len(values), float(np.mean(values))
-    if abs(mean) < ROUNDING * np.abs(values).max():
-        mean = 0.0  # values cancel out, but for rounding
     error = float(np.sqrt((1.0 / n + test_share) * np.var(values, ddof=1)))
     # Without any spread, the only uncertainty that can be stated is that of the value itself.
     margin = abs(mean)
     if error > 0.0:
         margin = float(stats.t.isf(0.5 * (1.0 - LEVEL) / n_tests, n - 1)) * error
-    return Estimate(mean, max(least, mean - margin), min(most, mean + margin))
+    return Estimate(mean, *np.clip([mean - margin, mean + margin], *limits).tolist())
 
 
 @dataclass(frozen=True)
@@ -150,31 +143,24 @@ class HeldOut:
     @classmethod
     def of(cls, models: Sequence[Any], splits: Splits, sample: Sample, n_repeats: int) -> HeldOut:
         """Return the predictions of models that were fitted to the training rows of splits."""
-        found: dict[str, AnyArray] = {}
+        found: dict[str, Any] = {"probabilities": None, "scores": None}
         for split, (model, (_, test)) in enumerate(zip(models, splits, strict=True)):
-            for kind, values in _outputs(model, sample.X[test], split).items():
-                shape = n_repeats, sample.n_labeled, *values.shape[1:]
-                every = found.setdefault(kind, np.zeros(shape, values.dtype))
-                every[split * n_repeats // len(splits), test] = values
-        shares, scores = found.get("probabilities"), found.get("scores")
-        return cls(found["predictions"], shares, scores, found["folds"])
-
-
-def _outputs(model: Any, X: Any, fold: int) -> dict[str, AnyArray]:
-    predictions = np.asarray(model.predict(X)).astype(np.intp)
-    found: dict[str, AnyArray] = {
-        "predictions": predictions,
-        "folds": np.full_like(predictions, fold),
-    }
-    if hasattr(model, "predict_proba"):
-        found["scores"] = found["probabilities"] = np.asarray(model.predict_proba(X), np.float64)
-    if has_class_scores(model):
-        found["scores"] = class_scores(model, X)
-    elif "scores" not in found and hasattr(model, "decision_function"):
-        decision = np.asarray(model.decision_function(X), dtype=np.float64)
-        if decision.ndim == 1:
-            found["scores"] = np.column_stack([-decision, decision])
-    return found
+            X = sample.X[test]
+            outputs: dict[str, AnyArray] = {
+                "predictions": np.asarray(model.predict(X)).astype(np.intp),
+                "folds": np.full(len(test), split),
+            }
+            if hasattr(model, "predict_proba"):
+                outputs["probabilities"] = np.asarray(model.predict_proba(X), np.float64)
+                outputs["scores"] = outputs["probabilities"]
+            if has_class_scores(model):
+                outputs["scores"] = class_scores(model, X)
+            for kind, values in outputs.items():
+                if found.get(kind) is None:
+                    shape = n_repeats, sample.n_labeled, *values.shape[1:]
+                    found[kind] = np.zeros(shape, values.dtype)
+                found[kind][split * n_repeats // len(splits), test] = values
+        return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -191,41 +177,35 @@ class Truth:
         labeled = slice(sample.n_labeled)
         codes = sample.y[labeled].astype(np.intp)
         names = classes or [str(k) for k in range(codes.max() + 1)]
-        return cls(codes, sample.weights_of(labeled), names, positive)
+        return cls(codes, sample.weights[labeled], names, positive)
 
     def size(self, chosen: Any = slice(None)) -> float:
         """Return the effective number of some rows: with equal weights, their number (Kish)."""
         weights = self.weights[chosen]
-        total = float(weights.sum())
-        return total**2 / float((weights**2).sum()) if total else 0.0
+        return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
 def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
     """Return how well a method predicts held-out rows, as means over the repeats.
 
     Intervals are about other rows of the same kind, predicted by the same models: Wilson's for
-    shares of rows; Newcombe's for the AUC; for a mean of shares, the one that follows from their
-    intervals (Zou and Donner's MOVER); Student's for the Brier score and the log loss.
+    shares of rows and the AUC; for a mean of shares, the one that follows from their intervals (Zou
+    and Donner's MOVER); Student's for the Brier score and the log loss.
     """
     n_repeats, labels = len(held_out.predictions), range(len(truth.classes))
     codes, weights = np.tile(truth.codes, n_repeats), np.tile(truth.weights, n_repeats)
-    confusion = confusion_matrix(
-        codes, held_out.predictions.ravel(), labels=labels, sample_weight=weights
-    )
-    confusion = confusion / n_repeats
+    said = held_out.predictions.ravel()
+    confusion = confusion_matrix(codes, said, labels=labels, sample_weight=weights) / n_repeats
+    classes = tuple(_class_numbers(truth, confusion, k) for k in labels)
     wrong = (held_out.predictions != truth.codes).mean(axis=0)
-    recalls = [
-        wilson(_ratio(confusion[k, k], confusion[k].sum()), truth.size(truth.codes == k))
-        for k in labels
-    ]
     shares = held_out.probabilities
     return Numbers(
         error=wilson(float(np.average(wrong, weights=truth.weights)), truth.size()),
-        balanced_accuracy=mean_of(recalls),
+        balanced_accuracy=mean_of([each.recall for each in classes]),
         auc=None if held_out.scores is None else _auc(truth, held_out.scores, held_out.folds),
         brier=None if shares is None else _mean(truth, brier_scores(truth.codes, shares)),
         log_loss=None if shares is None else _mean(truth, log_losses(truth.codes, shares)),
-        classes=tuple(_class_numbers(truth, confusion, k, recalls[k]) for k in labels),
+        classes=classes,
         confusion=tuple(map(tuple, confusion.tolist())),
         calibration=_calibration(truth, shares),
     )
@@ -245,32 +225,12 @@ def log_losses(codes: Indices, probabilities: AnyArray) -> AnyArray:
 
 def wilson(share: float, n: float) -> Estimate:
     """Return a share of `n` rows with Wilson's score interval."""
-    if n <= 0.0:
-        return Estimate(share, 0.0, 1.0)
     centre = (share + Z**2 / (2.0 * n)) / (1.0 + Z**2 / n)
     half = Z * np.sqrt(share * (1.0 - share) / n + Z**2 / (4.0 * n**2)) / (1.0 + Z**2 / n)
     # At 0 and 1 the ends are the share itself, but for rounding.
     low = 0.0 if share == 0.0 else float(max(0.0, centre - half))
     high = 1.0 if share == 1.0 else float(min(1.0, centre + half))
     return Estimate(share, low, high)
-
-
-def newcombe(auc: float, n_positive: float, n_negative: float) -> Estimate:
-    """Return an AUC with the interval of R. G. Newcombe's method 5 (Statistics in Medicine, 2006).
-
-    Its ends are `Z` times Hanley and McNeil's standard error, at those ends, away from the AUC.
-    """
-    average = max(0.0, 0.5 * (n_positive + n_negative) - 1.0)
-
-    def beyond(area: float) -> float:
-        spread = area * (1.0 - area) / (n_positive * n_negative)
-        spread *= 1.0 + average * ((1.0 - area) / (2.0 - area) + area / (1.0 + area))
-        return (auc - area) ** 2 - Z**2 * spread
-
-    # The standard error is 0 at areas of 0 and 1, which are no ends.
-    low = 0.0 if auc == 0.0 else optimize.brentq(beyond, 0.0, min(auc, 1.0 - 1e-9))
-    high = 1.0 if auc == 1.0 else optimize.brentq(beyond, max(auc, 1e-9), 1.0)
-    return Estimate(auc, float(low), float(high))
 
 
 def mean_of(parts: Sequence[Estimate]) -> Estimate:
@@ -281,22 +241,18 @@ def mean_of(parts: Sequence[Estimate]) -> Estimate:
     return Estimate(value, float(max(0.0, value - below)), float(min(1.0, value + above)))
 
 
-def _class_numbers(truth: Truth, confusion: Matrix, k: int, recall: Estimate) -> ClassNumbers:
+def _class_numbers(truth: Truth, confusion: Matrix, k: int) -> ClassNumbers:
     found, predicted, own = confusion[k, k], confusion[:, k].sum(), confusion[k].sum()
     per_weight = truth.size() / confusion.sum()  # effective rows
     either = own + predicted - found
-    overlap = wilson(_ratio(found, either), per_weight * either)  # F1 is a function of it
+    overlap = wilson(float(found / either), per_weight * either)  # F1 is a function of it
     return ClassNumbers(
         truth.classes[k],
         int(np.count_nonzero(truth.codes == k)),
-        wilson(_ratio(found, predicted), per_weight * predicted) if predicted else None,
-        recall,
+        wilson(float(found / predicted), per_weight * predicted) if predicted else None,
+        wilson(float(found / own), truth.size(truth.codes == k)),
         Estimate(*(2.0 * j / (1.0 + j) for j in (overlap.value, overlap.low, overlap.high))),
     )
-
-
-def _ratio(part: float, whole: float) -> float:
-    return float(part / whole) if whole else 0.0
 
 
 def _mean(truth: Truth, losses: AnyArray) -> Estimate:
@@ -311,7 +267,11 @@ def _mean(truth: Truth, losses: AnyArray) -> Estimate:
 
 
 def _auc(truth: Truth, scores: AnyArray, folds: Indices) -> Estimate:
-    """Return the AUC: of two classes, or the mean of each class against all others."""
+    """Return the AUC: of two classes, or the mean of each class against all others.
+
+    Its variance is at most that of a share of as many rows as the smaller side has (D. van Dantzig,
+    1951), so that Wilson's interval for such a share is wide enough.
+    """
     n_classes, of_classes = len(truth.classes), []
     for k in range(n_classes) if n_classes > 2 else [1]:
         own = truth.codes == k
@@ -320,8 +280,8 @@ def _auc(truth: Truth, scores: AnyArray, folds: Indices) -> Estimate:
             for ranks, fold in zip(scores, folds, strict=True)
             for inside in (fold == each for each in np.unique(fold))
         ]
-        area = min(1.0, float(np.mean(areas)))
-        of_classes.append(newcombe(area, truth.size(own), truth.size(~own)))
+        n_smaller = min(truth.size(own), truth.size(~own))
+        of_classes.append(wilson(min(1.0, float(np.mean(areas))), n_smaller))
     return mean_of(of_classes)
 
 

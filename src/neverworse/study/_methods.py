@@ -5,26 +5,25 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_score
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Vector
 from neverworse._words import nearest
 from neverworse.estimators import (
     DelegatingClassifier,
     ICLSClassifier,
     LabeledRows,
     ProjectedLeastSquaresClassifier,
-    split_labels,
 )
 from neverworse.evidence import moved
 from neverworse.methods import SelfLearningClassifier, TransductiveSVMClassifier
@@ -33,43 +32,31 @@ from neverworse.study._held_out import Sample
 AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
-TWO_CLASSES = ("TSVM",)  # methods for two classes only
-NEIGHBOURS = "label spreading"  # which needs the training rows to predict
-METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
+NEIGHBOURS = "label spreading"
+METHODS = (*OURS, *TUNED, "self-learning", "TSVM", NEIGHBOURS)
 # Methods with probabilities, which the supervised model can be moved towards.
 CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
+MODELS = (AUTO, STACKED, SUPERVISED, *CANDIDATES)  # what a model file may hold
 # Methods whose models predict with compiled code of scikit-learn.
 COMPILED = ("random forest", "gradient boosting")
 # Methods that take their own predictions for labels, so that they may collapse.
 SELF_TAUGHT = ("self-training", "self-learning", "TSVM", NEIGHBOURS)
+PROVED = ("all", "unlabeled")  # distances with a guarantee
 COLLAPSED = 10  # how much rarer other classes are among predictions than among labels
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50
 
 
-def method_names(n_classes: int) -> tuple[str, ...]:
-    """Return the names of all methods for this number of classes."""
-    return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
-
-
 def named(text: str) -> str:
     """Return the name of a model, in whatever case and with whatever hyphens it is written."""
-    others = [AUTO, STACKED, *(name for name in METHODS if name != NEIGHBOURS)]
-    if _plain(text) == _plain(NEIGHBOURS):
-        raise ValueError(
-            f"{NEIGHBOURS} needs the rows of the table to predict, so its model would be the "
-            "table itself. Choose another --model."
-        )
-    return _spelled(text, others, "There is no model {!r} for --model.")
+    return _spelled(text, MODELS, "There is no model {!r} for --model.")
 
 
 def candidates_named(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the names of candidates, as `named` does; "none" alone means no candidate."""
     if [_plain(text) for text in texts] == ["none"]:
         return ()
-    problem = "--candidates: there is no candidate {!r}."
-    if "none" in map(_plain, texts):
-        problem = "--candidates: none stands alone."
+    problem = "There is no candidate {!r} for --candidates."
     return tuple(dict.fromkeys(_spelled(text, CANDIDATES, problem) for text in texts))
 
 
@@ -88,30 +75,21 @@ def standard_methods(
     projected: ProjectedLeastSquaresClassifier, names: Collection[str] = OURS, *, seed: int = 0
 ) -> dict[str, Any]:
     """Return unfitted methods by name, with the settings of the projected one."""
-    return {name: _method(name, projected, seed) for name in METHODS if name in names}
+    settings = projected.get_params(deep=False)
+    del settings["distance"]
+    methods = {
+        SUPERVISED: projected._baseline(),
+        PROJECTED: clone(projected),
+        "ICLS": ICLSClassifier(**settings),
+        **{name: tuned_classifier(name, projected.class_weight, seed) for name in TUNED},
+        "self-learning": SelfLearningClassifier(projected._baseline(), missing_label=np.nan),
+        "TSVM": TransductiveSVMClassifier(missing_label=np.nan),
+        NEIGHBOURS: NearestLabelSpreading(),
+    }
+    return {name: method for name, method in methods.items() if name in names}
 
 
-def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) -> Any:
-    marker = projected.missing_label
-    if name == SUPERVISED:
-        return projected._baseline()
-    if name == PROJECTED:
-        return clone(projected)
-    if name == "ICLS":
-        settings = projected.get_params(deep=False)
-        return ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"})
-    if name == "self-learning":
-        return SelfLearningClassifier(clone(projected._baseline()), missing_label=marker)
-    if name == "TSVM":
-        return TransductiveSVMClassifier(missing_label=marker)
-    if name == NEIGHBOURS:
-        return NearestLabelSpreading(missing_label=marker)
-    return tuned_classifier(name, projected.class_weight, marker, seed)
-
-
-def tuned_classifier(
-    name: str, class_weight: Any = None, missing_label: Any = "auto", seed: int = 0
-) -> TunedClassifier:
+def tuned_classifier(name: str, class_weight: Any = None, seed: int = 0) -> TunedClassifier:
     """Return one of the classifiers `TUNED`, which people would try instead."""
     estimator: Any = LogisticRegression(class_weight=class_weight, max_iter=1000)
     grid: dict[str, list[float]] = {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}
@@ -128,19 +106,15 @@ def tuned_classifier(
             random_state=seed,
         )
         grid = {"learning_rate": [0.1, 0.03]}
-    return TunedClassifier(
-        estimator,
-        grid,
-        self_training=name == "self-training",
-        missing_label=missing_label,
-        random_state=seed,
-    )
+    return TunedClassifier(estimator, grid, name == "self-training", seed)
 
 
 def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
     """Return a fitted copy of a method, without weights if it does not take them."""
     model = clone(method)
-    takes_weights = weights is not None and has_fit_parameter(model, "sample_weight")
+    # Forests draw other rows if there are weights, even if all are 1.
+    is_weighted = weights is not None and bool((weights != 1.0).any())
+    takes_weights = is_weighted and has_fit_parameter(model, "sample_weight")
     passed = {"sample_weight": weights} if takes_weights else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # test rows show how good it is
@@ -149,8 +123,7 @@ def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
 
 def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
     """Return a method fitted to the training rows of a fold."""
-    weights = None if sample.weights is None else sample.weights[train]
-    return fitted(method, sample.X[train], sample.y[train], weights)
+    return fitted(method, sample.X[train], sample.y[train], sample.weights[train])
 
 
 def reason_of(error: Exception) -> str:
@@ -161,8 +134,6 @@ def reason_of(error: Exception) -> str:
 
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
     """Return the code of a class, if others are predicted ten times more rarely than labeled."""
-    if not len(predicted):
-        return None
     largest = int(np.bincount(predicted).argmax())
     others, known = (int(np.sum(codes != largest)) for codes in (predicted, labels))
     return largest if COLLAPSED * others * len(labels) < known * len(predicted) else None
@@ -170,20 +141,11 @@ def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
 
 def guarantee_of(method: Any) -> str:
     """Return what is proved about a method before any data are seen."""
-    if not isinstance(method, ProjectedLeastSquaresClassifier):
-        return str(getattr(method, "guarantee", "none"))
-    distance = method.distance if isinstance(method.distance, str) else ""
-    rows = {"all": "all training rows", "unlabeled": "the unlabeled training rows"}.get(distance)
-    if rows is None:
-        return "none"
-    penalised = method.alpha if method.constraint_alpha == "same" else method.constraint_alpha
-    loss = "penalised quadratic loss" if penalised else "quadratic loss"
-    claim = f"never worse in {loss} on {rows}"
-    if method.class_prior is None:
-        return claim
-    if isinstance(method.class_prior, str):
-        return f"{claim}, with probability {method.prior_level:.0%}"
-    return f"{claim}, if the class prior is right"
+    if isinstance(method, SteppedClassifier):
+        return "not worse in Brier score on the unlabeled rows, with 95 % confidence"
+    if isinstance(method, ProjectedLeastSquaresClassifier) and method.distance in PROVED:
+        return "never worse, in the terms of the certificate"
+    return "none"
 
 
 class TunedClassifier(DelegatingClassifier):
@@ -191,15 +153,9 @@ class TunedClassifier(DelegatingClassifier):
 
     Parameters are compared by the squared error of probabilities, out of bag or in cross-validation
     with at most three folds. If a class has one label, the first ones are used. With
-    `self_training`, the classifier learns from the unlabeled rows as well, without weights.
+    `self_training`, the classifier learns from the unlabeled rows as well, without weights. y has
+    codes of classes, NaN where unlabeled.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **DelegatingClassifier._parameter_constraints,
-        "grid": [dict],
-        "self_training": ["boolean"],
-        "random_state": "no_validation",
-    }
 
     best_params_: dict[str, Any]
 
@@ -207,16 +163,15 @@ class TunedClassifier(DelegatingClassifier):
         self,
         estimator: Any,
         grid: Mapping[str, Sequence[Any]],
-        *,
         self_training: bool = False,
-        missing_label: Any = "auto",
         random_state: int = 0,
+        missing_label: Any = np.nan,
     ) -> None:
         self.estimator = estimator
         self.grid = grid
         self.self_training = self_training
-        self.missing_label = missing_label
         self.random_state = random_state
+        self.missing_label = missing_label  # which also says that it takes unlabeled rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the parameters, and fit with them to rows of which some have labels."""
@@ -231,99 +186,65 @@ class TunedClassifier(DelegatingClassifier):
             rows = LabeledRows.split(X, y, self.missing_label, weights)
             labeled, grid = rows.labeled(), list(ParameterGrid(dict(self.grid)))
             tuned = [clone(self.estimator).set_params(**each) for each in grid]
-            n_folds, best = min(MOST_FOLDS, int(np.bincount(labeled.codes).min())), 0
-            if n_folds > 1:
-                if hasattr(self.estimator, "oob_score"):
-                    tuned = [labeled.fit(each.set_params(oob_score=True)) for each in tuned]
-                best = int(np.argmin([self._loss(labeled, each, n_folds) for each in tuned]))
-            self.best_params_, chosen = grid[best], tuned[best]
+            best = int(np.argmin([self._loss(labeled, each) for each in tuned]))
+            self.best_params_, self.classes_ = grid[best], rows.classes
             if self.self_training:
                 codes = np.where(rows.unlabeled, -1, rows.codes)
-                self.estimator_ = SelfTrainingClassifier(chosen).fit(rows.X, codes).estimator_
-            elif hasattr(chosen, "oob_decision_function_"):  # a forest, which is fitted already
-                self.estimator_ = chosen.set_params(oob_score=self.estimator.oob_score)
-                del chosen.oob_decision_function_, chosen.oob_score_
+                self.estimator_ = SelfTrainingClassifier(tuned[best]).fit(rows.X, codes).estimator_
             else:
-                self.estimator_ = labeled.fit(chosen)
-            self.classes_ = rows.classes
+                self.estimator_ = labeled.fit(tuned[best])
         return self
 
-    def predict(self, X: Any) -> AnyArray:
-        predicted: AnyArray = super().predict(X)
-        return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
-
-    def _loss(self, rows: LabeledRows, tuned: Any, n_folds: int) -> float:
+    def _loss(self, rows: LabeledRows, tuned: Any) -> float:
         """Return the mean squared error of probabilities for rows that a model has not seen."""
-        weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
-        if hasattr(tuned, "oob_decision_function_"):
-            shares = tuned.oob_decision_function_  # NaN for rows that are in all trees
-        else:
-            shares = cross_val_predict(
-                tuned,
-                rows.X,
-                rows.codes,
-                cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
-                params=None if rows.weights is None else {"sample_weight": weights},
-                method="predict_proba",
-            )
-        errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
-        known = np.isfinite(errors) & (weights > 0.0)
-        return float(np.average(errors[known], weights=weights[known])) if known.any() else np.inf
+        n_folds = min(MOST_FOLDS, int(np.bincount(rows.codes).min()))
+        if n_folds < 2:
+            return np.inf
+        if hasattr(tuned, "oob_score"):  # a forest; NaN for rows that are in all trees
+            shares = rows.fit(clone(tuned).set_params(oob_score=True)).oob_decision_function_
+            return float(np.nanmean((shares - np.eye(len(rows.classes))[rows.codes]) ** 2))
+        scores = cross_val_score(
+            tuned,
+            rows.X,
+            rows.codes,
+            scoring="neg_brier_score",
+            cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
+            params=None if rows.weights is None else {"sample_weight": rows.weights},
+            error_score="raise",
+        )
+        return -float(np.mean(scores))
 
 
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's label spreading over nearest neighbours, with any marker of missing labels."""
+    """scikit-learn's label spreading over seven nearest neighbours, for codes of classes."""
 
     classes_: AnyArray
 
-    def __init__(self, n_neighbors: int = 7, *, missing_label: Any = "auto") -> None:
-        self.n_neighbors = n_neighbors
-        self.missing_label = missing_label
-
-    def fit(self, X: Any, y: Any) -> Self:
-        self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
-        self.largest_ = int(np.bincount(codes[~unlabeled].astype(np.intp)).argmax())
-        n_neighbors = min(self.n_neighbors, len(codes) - 1)
-        self.model_ = LabelSpreading(kernel="knn", n_neighbors=n_neighbors)
-        self.model_.fit(X, np.where(unlabeled, -1, codes).astype(np.intp))
+    def fit(self, X: Any, y: Vector) -> Self:
+        self.model_ = LabelSpreading(kernel="knn", n_neighbors=min(7, len(y) - 1))
+        self.model_.fit(X, np.nan_to_num(y, nan=-1.0).astype(np.intp))
+        self.classes_ = self.model_.classes_
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row; the largest one where no label has spread to."""
+        """Return the class of each row; the first one where no label has spread to."""
         with np.errstate(invalid="ignore"):
-            shares = self.model_.predict_proba(X)
-        reached = ~np.isnan(shares).any(axis=1)
-        return self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
+            return self.model_.predict(X)
 
 
-class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SteppedClassifier(DelegatingClassifier):
     """The probabilities of a baseline, moved towards those of candidates by given steps."""
 
-    guarantee = "not worse in Brier score on the unlabeled rows, with 95 % confidence"
-    classes_: AnyArray
-
-    def __init__(self, baseline: Any, candidates: list[Any], steps: list[float]) -> None:
-        self.baseline = baseline
+    def __init__(self, estimator: Any, candidates: list[Any], steps: list[float]) -> None:
+        self.estimator = estimator
         self.candidates = candidates
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        return self.take([fitted(part, X, y, sample_weight) for part in self.parts])
-
-    @property
-    def parts(self) -> list[Any]:
-        return [self.baseline, *self.candidates]
-
-    def take(self, parts: Sequence[Any]) -> Self:
-        """Use parts that are fitted already."""
-        baseline, *candidates = parts
-        named = [("", each) for each in candidates]
-        self.model_ = moved(baseline, named, np.array(self.steps), "predict_proba")
+        baseline, *others = (
+            fitted(part, X, y, sample_weight) for part in (self.estimator, *self.candidates)
+        )
+        named = [("", each) for each in others]
+        self.estimator_ = moved(baseline, named, np.array(self.steps), "predict_proba")
         self.classes_ = baseline.classes_
         return self
-
-    def predict_proba(self, X: Any) -> Matrix:
-        return self.model_.predict_proba(X)
-
-    def predict(self, X: Any) -> AnyArray:
-        return self.model_.predict(X)

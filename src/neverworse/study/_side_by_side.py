@@ -16,7 +16,13 @@ from neverworse._words import change
 from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores
 from neverworse.rows import Rows, as_rows
 from neverworse.study._fit import TableFit
-from neverworse.study._held_out import Sample, brier_scores, draw_sample, mean_over_folds
+from neverworse.study._held_out import (
+    MAX_UNLABELED,
+    Sample,
+    brier_scores,
+    draw_sample,
+    mean_over_folds,
+)
 from neverworse.study._methods import PROJECTED, SUPERVISED
 from neverworse.study._study import (
     ChangedRow,
@@ -170,13 +176,9 @@ def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coeffici
 
 RowKind = Literal["unlabeled", "labeled"]
 
-# Of all rows; the last step doubles them, which is what the report mentions.
-SHARES: dict[RowKind, list[float]] = {
-    "unlabeled": [1 / 16, 1 / 2, 1.0],
-    "labeled": [1 / 4, 1 / 2, 1.0],
-}
+SHARES = [1 / 4, 1 / 2, 1.0]  # of all rows: each step doubles them
 # Unlabeled rows in each fit: where labeled ones grow, time is better spent on repeats.
-MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": 20_000, "labeled": 2_000}
+MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": MAX_UNLABELED, "labeled": 2_000}
 MOST_REPEATS = 2  # more take time and hardly narrow the intervals: their training rows overlap
 
 
@@ -185,25 +187,19 @@ def learning_curve(
     projected: ProjectedLeastSquaresClassifier,
     X: Any,
     y: Vector,
-    *,
     sample_weight: Vector | None = None,
+    *,
     seed: int = 0,
 ) -> Curve:
     """Return test errors over growing subsets of rows; `ValueError` if there are too few."""
-    shares, most = np.array(SHARES[rows]), MOST_UNLABELED[rows]
-    n_fits = float(shares.sum()) if rows == "unlabeled" else float(len(shares))
-    sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=n_fits)
-    if rows == "unlabeled":
-        # With fewer rows than features, any weights fit: that says nothing about more rows.
-        enough = shares * sample.n_unlabeled + sample.n_labeled >= sample.X.shape[1]
-        enough[-2:] = True
-        shares = shares[enough]
+    n_fits = float(len(SHARES))
+    sample = draw_sample(X, y, sample_weight, MOST_UNLABELED[rows], seed, fits_per_split=n_fits)
     found = model_selection.learning_curve(
         projected,
         sample.X,
         sample.y,
         rows=rows,
-        sizes=shares,
+        sizes=SHARES,
         cv=sample.n_folds,
         n_repeats=min(MOST_REPEATS, sample.n_repeats),
         scoring=_both_models,
@@ -231,10 +227,8 @@ def _curve(curve: Any, sample: Sample) -> Curve:
         raise ValueError(f"There are too few {curve.rows} rows.")
 
     def estimates(name: str, most: float) -> tuple[Estimate, ...]:
-        return tuple(
-            mean_over_folds(values, sample.test_share, least=0.0, most=most)
-            for values in curve.test_scores[name]
-        )
+        scores, share, limits = curve.test_scores[name], sample.test_share, (0.0, most)
+        return tuple(mean_over_folds(values, share, limits=limits) for values in scores)
 
     errors = curve.test_scores[f"{PROJECTED} error"]
     step = mean_over_folds(errors[-1] - errors[-2], sample.test_share)

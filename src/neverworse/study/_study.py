@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,8 +17,6 @@ VerdictKind = Literal[
 
 @dataclass(frozen=True)
 class FileFacts:
-    """A file that was read."""
-
     name: str
     n_bytes: int | None
     sha256: str | None
@@ -47,8 +47,6 @@ class ClassFacts:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """The table that was read."""
-
     files: tuple[FileFacts, ...]
     target: str
     n_rows: int
@@ -93,8 +91,6 @@ class ChangedRow:
 
 @dataclass(frozen=True)
 class Changes:
-    """Predictions of unlabeled rows that changed."""
-
     n_changed: int
     n_unlabeled: int
     rows: tuple[ChangedRow, ...]  # if there are many, those that changed most
@@ -138,8 +134,6 @@ class CurveLine:
 
 @dataclass(frozen=True)
 class Curve:
-    """A learning curve on labeled rows that were held out."""
-
     rows: Literal["unlabeled", "labeled"]  # which rows grow in number
     sizes: tuple[int, ...]
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
@@ -208,10 +202,9 @@ class MethodFacts:
     method: str
     guarantee: str
     numbers: Numbers
-    loss: Estimate | None  # quadratic loss per row; None if scores are not on the 0/1 scale
     error_difference: Estimate | None  # None for the supervised one itself
     brier_difference: Estimate | None
-    loss_difference: Estimate | None
+    loss_difference: Estimate | None  # None if scores are not on the 0/1 scale
 
 
 @dataclass(frozen=True)
@@ -233,26 +226,15 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class ColumnImportance:
-    """How much worse held-out rows are predicted if a column is shuffled among them."""
-
-    column: str
-    increase: Estimate
-
-
-@dataclass(frozen=True)
 class Importance:
-    """Columns by how much a model relies on them, the most important one first."""
+    """How much the Brier score of held-out rows rises if a column is shuffled among them."""
 
     model: str
-    measure: Literal["Brier score", "error"]
-    columns: tuple[ColumnImportance, ...]
+    increases: dict[str, Estimate]  # by column, the largest first
 
 
 @dataclass(frozen=True)
 class CandidateFacts:
-    """A candidate of the stacked model."""
-
     name: str
     step: float  # how far the supervised model was moved towards it: 1 is the candidate itself
     difference: float  # out-of-fold Brier score minus that of the supervised model
@@ -287,8 +269,6 @@ class Rung:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which model to use, and why."""
-
     kind: VerdictKind
     model: str  # the method that is recommended, by its name in the comparison
     headline: str
@@ -302,7 +282,7 @@ class Verdict:
 class AuditFacts:
     """Bounds of the difference to the supervised model on the unlabeled rows."""
 
-    response: Literal["predict_proba", "error"]  # what was compared
+    response: str  # what was compared: "predict_proba"
     worst_case: float  # the largest difference of the losses, per row; negative is better
     best_case: float
     holds: bool
@@ -317,14 +297,12 @@ class DecisionFacts:
     positive: str | None  # the class that the threshold is about
     threshold: float | None  # of its probability; None if the largest probability decides
     calibrated: bool
-    numbers: Numbers | None  # by nested cross-validation; None if there are too few labels
+    numbers: Numbers  # by nested cross-validation
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The model in the model file."""
-
     name: str  # as in the comparison
     certified: bool  # whether the certificate is about this model
     compiled: bool  # whether its file can be opened with --trust-compiled only
@@ -338,10 +316,8 @@ class ModelFacts:
         return self.decision is not None and self.decision.threshold is not None
 
     def numbers(self, comparison: Comparison) -> Numbers:
-        """Return how well it predicts held-out rows, with its threshold if that was tested."""
-        if self.decision is not None and self.decision.numbers is not None:
-            return self.decision.numbers
-        return comparison.of(self.name).numbers
+        """Return how well it predicts held-out rows, with its threshold."""
+        return comparison.of(self.name).numbers if self.decision is None else self.decision.numbers
 
 
 @dataclass(frozen=True)
@@ -377,4 +353,12 @@ class Study:
         return None if self.comparison is None else self.model.numbers(self.comparison)
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        content = dataclasses.asdict(self)
+        return content | {"sha256": checksum(content)}
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of content of a JSON file."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    # Half a surrogate pair, which a column name may contain, is no character.
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()

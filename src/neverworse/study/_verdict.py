@@ -51,7 +51,6 @@ class Evidence:
 
     guarantee: Guarantee
     penalised: bool  # whether the guarantee is about a loss with a ridge penalty
-    no_room: bool  # whether no improvement is possible, rather than none was found
     has_prior: bool  # whether shares of classes were given
     data: DataFacts
     changes: Changes
@@ -65,54 +64,54 @@ class Evidence:
 
     @property
     def kind(self) -> VerdictKind:
-        return decide(self.guarantee, self.signs, bool(self.better), self._is_confident())
+        confident = self.confident and max(self._signs(STACKED, "error", "brier"), default=1) <= 0
+        return decide(self.guarantee, self.signs, bool(self.better), confident)
+
+    @property
+    def recommended(self) -> str:
+        """The name of the method to use."""
+        better = next(iter(self.better), "")
+        models = {"projected": PROJECTED, "stacked": STACKED, "another method": better}
+        return models.get(self.kind, SUPERVISED)
 
     @property
     def signs(self) -> list[int]:
         """Whether the projected model is clearly better or worse on held-out rows: see `decide`."""
-        if self.comparison is None:
-            return []
-        facts = self.comparison.of(PROJECTED)
-        differences = facts.loss_difference, facts.error_difference
-        return [each.sign for each in differences if each is not None]
+        return self._signs(PROJECTED, "loss", "error")
 
-    def _is_confident(self) -> bool:
-        """Whether the stacked model is better with confidence, and not clearly worse."""
-        if not self.confident or self.comparison is None or STACKED in self.comparison.failures:
-            return False
-        facts = self.comparison.of(STACKED)
-        differences = facts.error_difference, facts.brier_difference
-        return not any(each is not None and each.sign > 0 for each in differences)
+    def _signs(self, name: str, *measures: str) -> list[int]:
+        """Return the signs of a method's differences from the supervised one, where known."""
+        compared = () if self.comparison is None else self.comparison.methods
+        found = (
+            getattr(m, f"{k}_difference") for m in compared if m.method == name for k in measures
+        )
+        return [each.sign for each in found if each is not None]
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
     """Return what to do, and why."""
-    kind, comparison = evidence.kind, evidence.comparison
-    better = next(iter(evidence.better), "")
-    recommended = {"projected": PROJECTED, "stacked": STACKED, "another method": better}
-    model, numbers = recommended.get(kind, SUPERVISED), None
-    if comparison is not None:
-        in_file = evidence.model
-        numbers = comparison.of(model).numbers if in_file is None else in_file.numbers(comparison)
+    kind, model, numbers = evidence.kind, evidence.recommended, None
+    if evidence.comparison is not None:
+        facts, in_file = evidence.comparison, evidence.model
+        numbers = facts.of(model).numbers if in_file is None else in_file.numbers(facts)
     return Verdict(
         kind,
         model,
         _headline(kind, model, evidence),
         None if numbers is None else _quality(model, numbers, evidence),
-        (*_reasons(kind, model, evidence), *([evidence.kernel] if evidence.kernel else [])),
+        tuple(_reasons(kind, model, evidence)),
         tuple(_cautions(kind, numbers, evidence)),
         tuple(_advice(kind, evidence)),
     )
 
 
 def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
-    room = "no guaranteed improvement was found"
     proof = f"its {'penalised ' if evidence.penalised else ''}squared error is certain to be lower"
     is_better = min(evidence.signs, default=0) < 0
     reason = {
         "another method": "it is clearly better on held-out rows. It comes without a guarantee",
         "stacked": "with 95 % confidence, its Brier score on the unlabeled rows is lower",
-        "nothing to gain": "the unlabeled rows cannot improve it" if evidence.no_room else room,
+        "nothing to gain": "the unlabeled rows show no certain improvement",
         "supervised": "the projected one is clearly worse on held-out rows",
         "undecided": "nothing shows that the projected one is better",
         "projected": "it is clearly better on held-out rows" if is_better else proof,
@@ -128,10 +127,7 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
         ways = {-1: "clearly lower", 0: "not a clear difference", 1: "clearly higher"}
         error = facts.error_difference
         assert error is not None
-        by, none = (
-            "differs from the supervised one's by",
-            "is on average that of the supervised one",
-        )
+        by, none = "differs from the supervised one's by", "is on average the supervised one's"
         step = change(error, by, none)
         yield f"On held-out rows, the {facts.method} model's error {step}: {ways[error.sign]}."
         others = {"squared loss": facts.loss_difference, "Brier score": facts.brier_difference}
@@ -145,6 +141,8 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
             f"{evidence.changes.n_changed:,} of the "
             f"{count(evidence.changes.n_unlabeled, 'unlabeled row')}."
         )
+    if evidence.kernel:
+        yield evidence.kernel
 
 
 def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
@@ -155,9 +153,7 @@ def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
     if model is not None:
         it = "it" if model.name == recommended else f"the model in the file, {model.name},"
         if model.decision is not None and model.has_threshold:
-            at = ", at a threshold of 0.5,"
-            if model.decision.numbers is not None:
-                at = f", with --threshold {model.decision.rule},"
+            at = f", with --threshold {model.decision.rule},"
     words = (
         f"On held-out rows{at} {it} is wrong {percent(error.value)} of the time (95 % interval "
         f"{percent(error.low)} to {percent(error.high)}); always predicting "
@@ -202,30 +198,16 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
             "for this class are little more than a guess."
         )
     if numbers.error.high >= comparison.baseline.error.value:
-        yield _no_better_than_majority(comparison.majority, numbers, evidence)
-
-
-def _no_better_than_majority(majority: str, numbers: Numbers, evidence: Evidence) -> str:
-    words, auc = (
-        f"Its error is not clearly lower than that of always predicting {majority!r}",
-        numbers.auc,
-    )
-    if auc is None:
-        return f"{words}."
-    area = f"(AUC {auc.value:.2f}, 95 % interval {auc.low:.2f} to {auc.high:.2f})"
-    if auc.low <= 0.5:
-        return (
-            f"{words}, and it does not rank rows clearly better than chance {area}: nothing shows "
-            "that these columns can tell the classes apart."
+        words = (
+            f"Its error is not clearly lower than that of always predicting {comparison.majority!r}"
         )
-    words += f", but it ranks rows better than chance {area}."
-    has_threshold = evidence.model is not None and evidence.model.has_threshold
-    if len(evidence.data.classes) == 2 and not has_threshold:
-        words += (
-            " Another threshold would find more rows of the rarer class, at the price of false "
-            "alarms: --threshold."
+        is_random = numbers.auc is None or numbers.auc.low <= 0.5
+        yield (
+            f"{words}, and nothing shows that these columns can tell the classes apart."
+            if is_random
+            else f"{words}, but it ranks rows better than chance. With two classes, another "
+            "--threshold finds more rows of the rarer one, at the price of false alarms."
         )
-    return words
 
 
 def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
@@ -235,14 +217,9 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
         yield _more_labels(evidence.labeled_curve, evidence.data.n_labeled)
     if kind == "stacked" or (kind == "projected" and evidence.changes.n_changed):
         return
-    comparison = evidence.comparison
-    if comparison is not None:
-        n_others = sum(each.method not in (*OURS, STACKED) for each in comparison.methods)
-        yield (
-            "Another family of models: none of those in the comparison is clearly better."
-            if n_others > 1
-            else "Another family of models: --compare tries several on the same folds."
-        )
+    methods = () if evidence.comparison is None else evidence.comparison.methods
+    if 0 < len(methods) <= len(OURS) + 2:  # the stacked one, and one that was chosen
+        yield "Another family of models: --compare tries several on the same folds."
     if not evidence.has_prior:
         name = evidence.data.positive or evidence.data.classes[0].name
         yield (

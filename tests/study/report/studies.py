@@ -278,7 +278,6 @@ def comparison(classes=("benign", "malignant")):
                 name,
                 words,
                 numbers(error, classes, has_probabilities=loss is not None),
-                None if loss is None else around(loss, 0.02),
                 None if step is None else around(*step),
                 None if step is None or loss is None else around(*step),
                 None if step is None or loss is None else around(*step),
@@ -321,7 +320,6 @@ def _verdict(certificate, data, changes, compared, curve):
         Evidence(
             guarantee="same" if certificate["reason"] else guarantee,
             penalised=certificate["penalty"] > 0.0,
-            no_room=certificate["reason"] == "inside",
             has_prior=False,
             data=data,
             changes=changes,
