@@ -15,7 +15,6 @@ from typing import Any, BinaryIO
 
 LOCK = ".lock"
 _PAUSE = 0.05  # seconds between attempts to lock a file
-_TRIES = 100  # attempts to open a file in a folder that others make and remove
 _UNFINISHED: set[Path] = set()
 
 
@@ -94,52 +93,30 @@ def remove_unfinished() -> None:
 def only_one(folder: Path, *, wait: bool = False, lock: str = LOCK) -> Iterator[None]:
     """Lock a folder for this process; raise `BlockingIOError`, or `wait`, if another has locked it.
 
-    The folder is made if need be, and removed again if it is still empty at the end. `lock` is the
-    name of the file that is locked. A lock ends with its process.
+    The folder is made if need be. `lock` is the name of the file that is locked, and removed at the
+    end. A lock ends with its process.
     """
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
-        file = _locked(folder / lock, wait)
-        try:
-            yield
-        finally:
-            if sys.platform == "win32":  # where open files cannot be removed
-                file.close()
-            with contextlib.suppress(OSError):
-                (folder / lock).unlink()
-            file.close()
-    finally:
-        with contextlib.suppress(OSError):  # not empty
-            for path in made:
-                path.rmdir()
-
-
-def _locked(path: Path, wait: bool) -> BinaryIO:
-    """Return the locked file, open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / lock
     while True:
-        file = _opened(path)
-        is_locked, is_there = _lock(file), _is_there(path, file)
-        if is_locked and is_there:  # a file that was removed before keeps nobody away
-            return file
+        file = path.open("ab")
+        is_locked = _lock(file)
+        if is_locked and os.fstat(file.fileno()).st_nlink:  # not removed in the meantime
+            break
         file.close()
-        if is_there and not wait:
+        if not (is_locked or wait):
             raise BlockingIOError(
-                f"Another run is writing to {path.parent}. Wait for it, or choose another folder."
+                f"Another run is writing to {folder}. Wait for it, or choose another folder."
             )
         time.sleep(_PAUSE)
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file in a folder, which is made if need be."""
-    tries = _TRIES
-    while True:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return path.open("ab")
-        except (FileNotFoundError, FileExistsError, PermissionError):
-            tries -= 1  # another run may be removing the folder that it made
-            if not tries:
-                raise
+    try:
+        yield
+    finally:
+        if sys.platform == "win32":  # where open files cannot be removed
+            file.close()
+        with contextlib.suppress(OSError):
+            path.unlink()
+        file.close()
 
 
 def _lock(file: BinaryIO) -> bool:
@@ -159,12 +136,3 @@ def _lock(file: BinaryIO) -> bool:
     except OSError:
         pass  # a file system without locks
     return True
-
-
-def _is_there(path: Path, file: BinaryIO) -> bool:
-    if sys.platform == "win32":  # where open files cannot be removed, nor always compared
-        return True
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
