@@ -40,4 +40,4 @@ __all__ += ["OUTPUTS", "REPORT", "page", "read_study", "write_outputs", "write_r
 __all__ += ["LABELS", "Labeling", "asked_of", "in_points", "listening", "read_answers", "serve"]
 __all__ += ["stored_labels", "write_questions"]
 
-__getattr__ = _lazily(__name__, {"labeling._server": "listening serve"})
+__getattr__ = _lazily(__name__, "labeling._server")
