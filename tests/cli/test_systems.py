@@ -14,7 +14,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from neverworse._words import number
-from neverworse.cli import _words, demo, label, main
+from neverworse.cli import _words, label, main
 from neverworse.cli._common import CommandError, check_folder
 
 
@@ -98,14 +98,6 @@ def test_commands_to_copy_need_no_quotes_that_only_some_shells_know():
     folder, out = PureWindowsPath("work", "results"), PureWindowsPath("work", "to_label.csv")
     said = label._record_command(argparse.Namespace(dir=folder, out=out))
     assert said == "neverworse label work/results --answers work/to_label.csv"
-
-
-def test_a_program_to_copy_is_found_by_the_oldest_shell_of_windows(monkeypatch):
-    monkeypatch.setattr(sys, "argv", [".venv/Scripts/neverworse.exe", "demo"])
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    monkeypatch.setattr("neverworse.cli.demo.Path", PureWindowsPath)
-    monkeypatch.setattr("neverworse.cli.demo.sys.platform", "win32")
-    assert demo._program() == r".venv\Scripts\neverworse.exe"
 
 
 def test_a_mark_for_missing_values_is_no_pattern(tmp_path, monkeypatch):

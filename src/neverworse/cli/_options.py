@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-N_DEMO = 398  # training rows of the demo
 # Names that neverworse.experiments has as well; a test compares them.
 EXPERIMENTS = ("robustness", "curves", "table", "timing", "evidence")
 AVAILABLE = "available"
@@ -349,8 +348,6 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
     add = options(parser)
     files = "folder for the picture constraint-set.png and the table patients.csv"
     add("--out DIR", files, default=Path("neverworse-demo"))
-    n_labels = number(int, 2, N_DEMO - 1)
-    add("--labels N", "number of training rows that keep their label", type=n_labels, default=40)
     add("--seed N", "random seed", type=_seed, default=0)
 
 
