@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -15,20 +14,17 @@ from typing import Any, BinaryIO
 
 LOCK = ".lock"
 _PAUSE = 0.05  # seconds between attempts to lock a file
-_UNFINISHED: set[Path] = set()
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file under another name, by calling `write` with it, and rename it to `path`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    _UNFINISHED.add(temporary)
     try:
         with temporary.open("wb") as file:
             write(file)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-        _UNFINISHED.discard(temporary)
 
 
 def check_replaceable(paths: Iterable[Path]) -> None:
@@ -74,19 +70,7 @@ def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
 
     # An error on its way up keeps files open, which Windows does not remove.
     with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as name:
-        _UNFINISHED.add(Path(name))
-        try:
-            yield Path(name)
-        finally:
-            _UNFINISHED.discard(Path(name))
-
-
-def remove_unfinished() -> None:
-    """Remove files and folders that are incomplete, before a process ends at once."""
-    for path in list(_UNFINISHED):
-        shutil.rmtree(path, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            path.unlink()
+        yield Path(name)
 
 
 @contextlib.contextmanager

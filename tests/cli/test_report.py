@@ -127,4 +127,4 @@ def test_numbers_that_somebody_changed(folder, capsys, path, value):
 
 def test_a_place_that_is_not_there(folder, capsys):
     assert main(["report", str(folder), "--out", "none/x.html"]) == 2
-    assert "There is no folder none. Make it" in capsys.readouterr().err
+    assert "cannot be written. Name a file in a folder that you can" in capsys.readouterr().err

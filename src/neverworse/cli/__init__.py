@@ -6,20 +6,18 @@ import argparse
 import codecs
 import contextlib
 import errno
-import glob
 import io
 import os
 import shlex
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pkgutil import resolve_name
 from types import FrameType
 from typing import NoReturn
 
 from neverworse import __version__
-from neverworse._files import ending_signals, remove_unfinished
+from neverworse._files import ending_signals
 from neverworse._words import ELLIPSIS, MINUS, MISSING
 from neverworse.cli import _options
 from neverworse.cli._common import (
@@ -48,7 +46,6 @@ PACKAGES = {
     "paper": ("jinja2", "joblib", "matplotlib", "pandas", "tqdm"),
 }
 VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
-GRACE_SECONDS = 5.0  # for a library to return after a signal
 ASCII = "neverworse.ascii"  # how to encode characters that a terminal or a file cannot have
 IN_ASCII = {MINUS: "-", MISSING: "-", ELLIPSIS: "...", "±": "+/-", "∞": "inf"}
 IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*", "“": '"', "”": '"'}
@@ -64,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
             stream.reconfigure(errors=ASCII)
-    words = _words() if argv is None else argv
+    words = sys.argv[1:] if argv is None else argv
     parser, _ = build_parser()
     try:
         arguments = parser.parse_args(words)
@@ -79,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     typed = (os.fsencode(word).decode("utf-8", "replace") for word in words)
     arguments.typed = shlex.join(["neverworse", *typed])
     with stopping() as signals:
-        code = _run(lambda: _call(arguments), f"neverworse {arguments.command}")
+        code = _run(arguments)
     return 128 + signals[0] if signals else code
 
 
@@ -91,32 +88,17 @@ def _to_ascii(error: UnicodeError) -> tuple[str, int]:
     return IN_ASCII.get(character, escaped), error.start + 1
 
 
-def _words() -> list[str]:
-    """Return the arguments of the process; Windows leaves it to programs to expand patterns."""
-    words = sys.argv[1:]
-    if sys.platform == "win32":
-        # One character is no pattern, but a mark of missing values, as in --missing "?".
-        found = ((w, sorted(glob.glob(w)) if len(w) > 1 else []) for w in words)  # noqa: PTH207
-        words = [path for word, paths in found for path in paths or [word]]
-    return words
-
-
-def _call(arguments: argparse.Namespace) -> int | None:
-    """Call the function of a sub-command, if the packages that it needs are installed."""
-    function, extra, _ = COMMANDS[arguments.command]
-    check_packages(extra, *PACKAGES.get(extra, ()))
-    if extra == "tables":
-        import pyarrow as pa
-
-        pa.enable_signal_handlers(False)  # they would not remove unfinished files
-    return resolve_name(f"neverworse.cli{function}")(arguments)
-
-
-def _run(run: Callable[[], int | None], prefix: str) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Run a sub-command, print an error that the user can fix, and return the exit code."""
+    function, extra, _ = COMMANDS[arguments.command]
     code: int | None
     try:
-        code = run()
+        check_packages(extra, *PACKAGES.get(extra, ()))
+        if extra == "tables":
+            import pyarrow as pa
+
+            pa.enable_signal_handlers(False)  # they would not remove unfinished files
+        code = resolve_name(f"neverworse.cli{function}")(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code or 0
@@ -138,7 +120,7 @@ def _run(run: Callable[[], int | None], prefix: str) -> int:
         code, message = exit_code(error), f"error: {error}"
         if code is None:
             raise
-    lines = (plain(line) for line in f"{prefix}: {message}".split("\n"))
+    lines = (plain(line) for line in f"neverworse {arguments.command}: {message}".split("\n"))
     with contextlib.suppress(OSError):  # a terminal that is gone
         print("\n".join(lines), file=sys.stderr)
     return code
@@ -148,9 +130,7 @@ def _run(run: Callable[[], int | None], prefix: str) -> int:
 def stopping() -> Iterator[list[int]]:
     """Raise `KeyboardInterrupt` at a signal that ends programs, and append it to the list.
 
-    Signals that are ignored (nohup) or handled by another program are left alone. Python handles a
-    signal when a library returns. Some do not while they wait, for example for rows from a pipe:
-    after a while, a thread removes unfinished files and ends the process.
+    Signals that are ignored (nohup) or handled by another program are left alone.
     """
     came: list[int] = []
 
@@ -161,34 +141,13 @@ def stopping() -> Iterator[list[int]]:
 
     usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: now for number, now in ending_signals().items() if now in usual}
-    if not before:
-        yield came
-        return
-    done = threading.Event()
-    reader, writer = os.pipe()
-    if hasattr(os, "set_blocking"):  # not on Windows before Python 3.12, which does without
-        os.set_blocking(writer, False)
-    threading.Thread(target=_end, args=(reader, set(before), done), daemon=True).start()
-    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in before:
         signal.signal(number, stop)
     try:
         yield came
     finally:
-        done.set()
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(woken)
-        os.close(writer)
-
-
-def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
-    """End the process some time after a signal, if it has not ended by itself."""
-    with open(reader, "rb", buffering=0) as signals:
-        while number := signals.read(1):
-            if number[0] in numbers and not done.wait(GRACE_SECONDS):
-                remove_unfinished()
-                os._exit(128 + number[0])
 
 
 class Command(argparse.ArgumentParser):

@@ -43,14 +43,16 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, CommandError):
         return error.code
     tables = sys.modules.get("neverworse.tables")  # no error is of a module that is not imported
-    if tables is None:
-        return None
     codes = (
-        (tables.TableError, BAD_TABLE),
-        (tables.ModelFileError, BAD_MODEL),
-        (tables.PlanError, USAGE),
+        {}
+        if tables is None
+        else {
+            tables.TableError: BAD_TABLE,
+            tables.ModelFileError: BAD_MODEL,
+            tables.PlanError: USAGE,
+        }
     )
-    return next((code for kind, code in codes if isinstance(error, kind)), None)
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 
 @contextlib.contextmanager
@@ -89,22 +91,18 @@ def check_folder(folder: Path) -> None:
     nearest = next(existing, folder)  # nothing exists on a drive that is not there
     if not nearest.is_dir():
         raise CommandError(f"{nearest} is not a folder. Name a folder: --out DIR.")
-    _check_writable(nearest, "--out DIR")
+    if not os.access(nearest, os.W_OK):
+        message = f"{nearest} cannot be written to. Name another folder: --out DIR."
+        raise CommandError(message, FAILURE)
 
 
 def check_out_file(path: Path, option: str = "--out FILE") -> None:
     """Raise an error if the file cannot be written."""
-    if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is not a regular file. Name a file: {option}.")
-    if not path.parent.is_dir():
-        raise CommandError(f"There is no folder {path.parent}. Make it, or name another: {option}.")
-    _check_writable(path.parent, option)
-
-
-def _check_writable(folder: Path, option: str) -> None:
-    if not os.access(folder, os.W_OK):
-        message = f"{folder} cannot be written to. Name another folder: {option}."
-        raise CommandError(message, FAILURE)
+    is_other = path.exists() and not path.is_file()
+    if is_other or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise CommandError(
+            f"{path} cannot be written. Name a file in a folder that you can write to: {option}."
+        )
 
 
 def check_packages(extra: str, *needed: str) -> None:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Names that neverworse.experiments has as well; a test compares them.
+# Names that neverworse.experiments and datasets have as well; a test compares them.
 EXPERIMENTS = ("robustness", "curves", "table", "timing", "evidence")
+DATASETS = ("BCI", "COIL2", "Diabetes", "Digit1", "g241c", "g241d", "Haberman", "Ionosphere")
+DATASETS += ("Mammography", "Parkinsons", "Sonar", "SPECT", "SPECTF", "Transfusion", "USPS", "WDBC")
 AVAILABLE = "available"
 PATHS = ("DIR", "FILE", "FILE.json", "MODEL")  # placeholders of options that take a path
 TARGET = "labels; empty cells are unlabeled rows"
@@ -113,16 +115,6 @@ def _encoding(text: str) -> str:
             f"There is no encoding {text!r}. Common ones: utf-8, cp1252, utf-16."
         ) from None
     return text
-
-
-def _dataset(text: str) -> str:
-    from neverworse.datasets import PAPER_DATASETS
-
-    names = {name.lower(): name for name in (*PAPER_DATASETS, AVAILABLE, "all")}
-    if text.lower() not in names:
-        known = ", ".join(names.values())
-        raise argparse.ArgumentTypeError(f"There is no data set {text!r}. Choose from {known}.")
-    return names[text.lower()]
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
@@ -359,10 +351,10 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """
     add = options(parser)
     names = f"{', '.join(EXPERIMENTS)}, or all of the paper (all but evidence)"
-    choices = (*EXPERIMENTS, "all")
-    add("EXPERIMENT...", names, nargs="*", choices=choices, default="all")
+    add("EXPERIMENT...", names, nargs="*", choices=(*EXPERIMENTS, "all"), default="all")
     names = f"data sets of the paper, or {AVAILABLE}, for those that are found (default: all)"
-    add("--datasets NAME...", names, type=_dataset, default=None)
+    choices = (*DATASETS, AVAILABLE, "all")
+    add("--datasets NAME...", names, choices=choices, default=None)
     n = number(int, 1)
     add("--repeats N", "repeats of each experiment (default: as published)", type=n)
     add("--protocol code|text", "follow the published code, or the text")
