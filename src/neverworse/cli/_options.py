@@ -323,8 +323,6 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     step("--fill", "write the table with all answers in its target, to fit again")
     files = "file that --next (default: to_label.csv) or --fill (default: filled.csv) writes"
     add("--out FILE", files)
-    place = "where neverworse fit was run, if its tables are not found from here"
-    add("--from DIR", place, dest="place")
     port = "port of --serve, on this computer only; 0 is any that is free"
     add("--port N", port, type=number(int, 0, 65535), default=0)
     add("--no-browser", "with --serve, only print the address")

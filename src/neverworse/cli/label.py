@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,15 @@ from neverworse.cli._options import add_fit
 from neverworse.study import (
     LABELS,
     REPORT,
-    FitSettings,
     Labeling,
     Study,
     asked_of,
     in_points,
     read_answers,
-    stored_labels,
     write_questions,
     write_report,
 )
-from neverworse.tables import ReadOptions, TableError, TableFile, write_csv
+from neverworse.tables import ReadOptions, TableError, write_csv
 
 N_TRAIN = 20  # rows that --serve asks for to train, when everything is decided
 LOCK = ".labeling"  # a file that is locked while somebody labels
@@ -66,19 +63,32 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _open(arguments: argparse.Namespace, study: Study, scratch: Path) -> Labeling:
     """Read the labels in the folder of a fit, and the tables of the fit once more."""
-    place = arguments.place or Path()
-    if arguments.place is None and (arguments.dir / LABELS).exists():
-        place = Path(stored_labels(arguments.dir)["place"])
-    fitted = _fit_arguments(study, place)
-    files, table, settings = _read_tables(fitted, study, scratch)
-    labeling = Labeling(arguments.dir, study, table, settings, seed=fitted.seed, place=place)
+    fitted = _fit_arguments(study)
+    for path in (*fitted.table, *fitted.unlabeled):
+        if not Path(path).exists():
+            raise TableError(
+                f"There is no file {path}, the table of this fit.",
+                "Run neverworse label in the folder in which neverworse fit was run.",
+                code="file",
+            )
+    files, table, settings = fit.read_tables(fitted, fit.settings_of(fitted), scratch)
+    changed = {(each.name, each.sha256) for each in study.data.files}
+    changed ^= {(each.name, each.sha256) for each in map(fit.file_facts, files)}
+    if changed:
+        raise TableError(
+            f"{', '.join(sorted({name for name, _ in changed}))} changed since neverworse fit: "
+            "labels belong to the rows of the table as it was.",
+            "Restore it, or run neverworse fit again.",
+            code="file",
+        )
+    labeling = Labeling(arguments.dir, study, table, settings, seed=fitted.seed)
     for file in files:
         file.check_unchanged()
     return labeling
 
 
-def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
-    """Return the arguments of the fit, with paths of its files that lead there from here."""
+def _fit_arguments(study: Study) -> argparse.Namespace:
+    """Return the arguments of the fit, whose tables must be files."""
     parser = argparse.ArgumentParser()
     add_fit(parser)
     try:
@@ -94,35 +104,7 @@ def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
             "in Python.",
             common.BAD_MODEL,
         )
-    for paths in (found.table, found.unlabeled):
-        paths[:] = [os.path.normpath(place / path) for path in paths]
-    if found.columns is not None:
-        found.columns = place / found.columns
     return found
-
-
-def _read_tables(
-    fitted: argparse.Namespace, study: Study, scratch: Path
-) -> tuple[list[TableFile], Any, FitSettings]:
-    """Read the tables as the fit did; they must be the same files."""
-    for path in (*fitted.table, *fitted.unlabeled):
-        if not Path(path).exists():
-            raise TableError(
-                f"There is no file {path}, the table of this fit.",
-                "Say in which folder neverworse fit was run: --from DIR.",
-                code="file",
-            )
-    files, table, settings = fit.read_tables(fitted, fit.settings_of(fitted), scratch)
-    changed = {(each.name, each.sha256) for each in study.data.files}
-    changed ^= {(each.name, each.sha256) for each in map(fit.file_facts, files)}
-    if changed:
-        raise TableError(
-            f"{', '.join(sorted({name for name, _ in changed}))} changed since neverworse fit: "
-            "labels belong to the rows of the table as it was.",
-            "Restore it, or run neverworse fit again.",
-            code="file",
-        )
-    return files, table, settings
 
 
 def _ask(arguments: argparse.Namespace, labeling: Labeling) -> Done:
