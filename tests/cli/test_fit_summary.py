@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
 
-from neverworse._words import decimal, signed
 from neverworse.cli.fit import summary
-from neverworse.study import read_study
 from tests.study.report import studies
 
 PATHS = [Path("out/model.skops")]
@@ -52,33 +49,3 @@ def test_columns_that_are_left_out(n, words):
     data = dataclasses.replace(study.data, columns=columns)
     said = "\n".join(summary(dataclasses.replace(study, data=data), PATHS))
     assert f"... and {words} see the report" in said
-
-
-def test_what_matters_most_is_said(tmp_path):
-    study = studies.binary()
-    said = " ".join("\n".join(summary(study, PATHS)).split())
-    largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
-    assert (
-        "by the change in the score of 'malignant' per standard deviation: "
-        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
-    )
-    # Of the positive class alone.
-    three = studies.three_classes()
-    one = dataclasses.replace(three.data, positive=three.data.classes[2].name)
-    said = " ".join("\n".join(summary(dataclasses.replace(three, data=one), PATHS)).split())
-    own = [each for each in three.coefficients if each.class_name == one.positive]
-    largest = max(own, key=lambda each: abs(each.projected_scaled))
-    assert (
-        f"by the change in the score of {one.positive!r} per standard deviation: "
-        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
-    )
-    increase = {"value": 0.2, "low": 0.1, "high": 0.3}
-    found = {"columns": [{"column": "age", "increase": increase}]}
-    found |= {"model": "random forest", "measure": "Brier score"}
-    stored = json.dumps(study.to_dict() | {"importance": found})
-    (tmp_path / "study.json").write_text(stored, encoding="utf-8")
-    said = " ".join("\n".join(summary(read_study(tmp_path), PATHS)).split())
-    assert (
-        "for the random forest model, by the increase in Brier score of 'malignant' when a column "
-        "is shuffled: age" in said
-    )

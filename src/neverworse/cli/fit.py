@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from neverworse import tables
 from neverworse._files import check_replaceable, scratch_folder, write_whole
-from neverworse._words import count, decimal, grouped, interval, signed
+from neverworse._words import count, decimal, grouped, interval
 from neverworse.cli import _common as common
 from neverworse.study import (
     OUTPUTS,
     DataFacts,
     FileFacts,
     FitSettings,
-    Numbers,
     Study,
     ThresholdRule,
     add_unlabeled,
@@ -38,27 +37,24 @@ from neverworse.study import (
 
 LABEL_WIDTH = 12
 MAX_COLUMNS = 40  # in the table of columns
-MAX_IMPORTANT = 5  # columns or features
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table; fit, assess and write the results, or show the plan."""
     _check_roles(arguments)
-    if arguments.plan is None:
-        common.check_folder(arguments.out)
-    elif arguments.plan:
-        common.check_out_file(Path(arguments.plan), "--plan FILE.json")
     with common.without_convergence_warnings(), scratch_folder("neverworse-") as scratch:
         if arguments.plan is None:
-            _run(arguments, scratch)
+            common.check_folder(arguments.out)
+            check_replaceable(arguments.out / name for name in OUTPUTS)
+            _run(arguments, settings_of(arguments), scratch)
         else:
+            if arguments.plan:
+                common.check_out_file(Path(arguments.plan), "--plan FILE.json")
             _, table, settings = read_tables(arguments, settings_of(arguments), scratch)
             show_plan(arguments, table, settings)
 
 
-def _run(arguments: argparse.Namespace, scratch: Path) -> None:
-    check_replaceable(arguments.out / name for name in OUTPUTS)
-    settings = settings_of(arguments)
+def _run(arguments: argparse.Namespace, settings: FitSettings, scratch: Path) -> None:
     with common.progress(arguments) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
         files, table, settings = read_tables(arguments, settings, scratch)
@@ -79,10 +75,8 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
-        paths = write_outputs(
-            *(arguments.out, chosen, study, scored, settings.id),
-            keep_formulas=arguments.keep_formulas,
-        )
+        keep = arguments.keep_formulas
+        paths = write_outputs(arguments.out, chosen, study, scored, settings.id, keep_formulas=keep)
     outputs = {path.name: str(path) for path in paths}
     common.print_results(arguments, {**study.to_dict(), "outputs": outputs}, summary(study, paths))
 
@@ -184,7 +178,6 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     if study.comparison is not None:
         yield from _comparison(study)
         yield from _numbers(study)
-        yield f"{common.wrapped(_most_important(study))}\n"
     yield from _data(study.data)
     for note in study.notes:
         yield f"{common.wrapped(f'Note: {note}')}\n"
@@ -209,11 +202,14 @@ def _comparison(study: Study) -> Iterator[str]:
         f"{comparison.n_folds} folds{repeats}, with "
         f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval){at}:"
     )
-    rows = [(f"always {comparison.majority!r}", *_four(comparison.baseline), "")]
-    for method in comparison.methods:
-        difference = method.error_difference
-        shown = "" if difference is None else interval(difference, sign=True)
-        rows.append((method.method, *_four(method.numbers), shown))
+    numbers = {f"always {comparison.majority!r}": comparison.baseline}
+    numbers |= {method.method: method.numbers for method in comparison.methods}
+    differences = [None, *(method.error_difference for method in comparison.methods)]
+    rows = []
+    for (name, each), difference in zip(numbers.items(), differences, strict=True):
+        four = [estimate for _, _, estimate in islice(each.measures(None), 4)]
+        shown = ["" if estimate is None else decimal(estimate.value) for estimate in four]
+        rows.append((name, *shown, "" if difference is None else interval(difference, sign=True)))
     head = ("method", "error", "bal. acc.", "AUC", "Brier", "Δ error vs. supervised")
     yield common.aligned(head, rows, right=range(1, 6))
     for name, why in comparison.failures.items():
@@ -221,56 +217,16 @@ def _comparison(study: Study) -> Iterator[str]:
     yield f"{common.wrapped(comparison.words)}\n"
 
 
-def _four(numbers: Numbers) -> list[str]:
-    """Return error, balanced accuracy, AUC and Brier score."""
-    found = (estimate for _, _, estimate in islice(numbers.measures(None), 4))
-    return ["" if estimate is None else decimal(estimate.value) for estimate in found]
-
-
 def _numbers(study: Study) -> Iterator[str]:
     """Yield a table of how well the model in the file predicts held-out rows."""
     assert study.numbers is not None
-    rows = [
-        (
-            f"{what} of {of!r}" if of else what,
-            decimal(found.value),
-            f"{decimal(found.low)} to {decimal(found.high)}",
-        )
-        for what, of, found in study.numbers.measures(study.data.positive)
-        if found is not None
-    ]
+    rows = []
+    for what, of, found in study.numbers.measures(study.data.positive):
+        if found is not None:
+            ends = f"{decimal(found.low)} to {decimal(found.high)}"
+            rows.append((f"{what} of {of!r}" if of else what, decimal(found.value), ends))
     head = (f"{study.model.name}, on held-out rows", "value", "95 % interval")
     yield f"{common.aligned(head, rows, right=(1, 2))}\n"
-
-
-def _most_important(study: Study) -> str:
-    """Name the most important columns or features, for the positive class if there is one."""
-    positive, importance = study.data.positive, study.importance
-    if importance is not None:
-        of = "" if positive is None else f" of {positive!r}"
-        what = (
-            f"columns for the {importance.model} model, by the increase in {importance.measure}"
-            f"{of} when a column is shuffled"
-        )
-        increases = [(each.column, each.increase.value) for each in importance.columns]
-        effects = [(column, increase) for column, increase in increases if increase > 0.0]
-    elif study.coefficients:
-        of = "a class" if positive is None else repr(positive)
-        what = f"features, by the change in the score of {of} per standard deviation"
-        is_supervised = study.model.name == "supervised"
-        effects = [
-            (
-                each.feature + ("" if positive else f" for {each.class_name!r}"),
-                each.supervised_scaled if is_supervised else each.projected_scaled,
-            )
-            for each in study.coefficients
-            if positive in (None, each.class_name)
-        ]
-        effects.sort(key=lambda effect: -abs(effect[1]))
-    else:
-        return "The importance of columns was not computed: there are too few labels."
-    parts = [f"{name} ({signed(decimal(effect))})" for name, effect in effects[:MAX_IMPORTANT]]
-    return f"Most important {what}: {', '.join(parts) or 'none'}."
 
 
 def _data(data: DataFacts) -> Iterator[str]:
@@ -283,21 +239,24 @@ def _data(data: DataFacts) -> Iterator[str]:
     classes = ", ".join(f"{facts.name} ({facts.n_labeled:,})" for facts in data.classes)
     yield f"{common.wrapped(f'Labels per class: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
+    head = ("column", "read as", "made into", "missing", "features")
     rows = [
         (
-            column.name,
-            column.read_as or column.kind,
-            column.treatment,
-            f"{column.n_missing:,}" if column.n_missing else "",
-            f"{column.n_features:,}" if column.n_features else "-",
+            each.name,
+            each.read_as or each.kind,
+            each.treatment,
+            *_counts(each.n_missing, each.n_features),
         )
-        for column in columns[:MAX_COLUMNS]
+        for each in columns[:MAX_COLUMNS]
     ]
-    head = ("column", "read as", "made into", "missing", "features")
     yield common.aligned(head, rows, right=(3, 4))
     if len(columns) > MAX_COLUMNS:
         yield f"... and {count(len(columns) - MAX_COLUMNS, 'more column')}: see the report"
     yield ""
+
+
+def _counts(*numbers: int | None) -> list[str]:
+    return [f"{n:,}" if n else "" for n in numbers]
 
 
 def columns_to_check(looks: Mapping[str, str]) -> Iterator[str]:
@@ -325,18 +284,12 @@ def show_plan(
 
 
 def _plan(arguments: argparse.Namespace, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    rows = [
-        (
-            name,
-            entry["read_as"],
-            entry["made_into"],
-            f"{entry['missing']:,}" if entry["missing"] else "",
-            "" if entry["distinct"] is None else f"{entry['distinct']:,}",
-            " | ".join(entry["examples"]),
-        )
-        for name, entry in columns.items()
-    ]
     head = ("column", "read as", "made into", "missing", "distinct", "examples")
+    rows = []
+    for name, entry in columns.items():
+        counts = _counts(entry["missing"], entry["distinct"])
+        examples = " | ".join(entry["examples"])
+        rows.append((name, entry["read_as"], entry["made_into"], *counts, examples))
     yield common.aligned(head, rows, right=(3, 4))
     # Columns that cannot be read are left to the error that follows.
     looks = {name: each["look"] for name, each in columns.items() if each["kind"] in tables.KINDS}
