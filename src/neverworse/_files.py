@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 LOCK = ".lock"
 _PAUSE = 0.05  # seconds between attempts to lock a file
@@ -37,30 +35,17 @@ def check_replaceable(paths: Iterable[Path]) -> None:
 def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
     """Move files from the folder `new`, replace those of the same names, and return their paths.
 
-    None is moved if one of the old files cannot be replaced. Signals that would end the program are
-    handled when all files are in place.
+    None is moved if one of the old files cannot be replaced. A signal only interrupts the main
+    thread, which waits for the one that moves the files.
     """
-    came: list[int] = []
-    before = {n: h for n, h in ending_signals().items() if h not in (None, signal.SIG_IGN)}
-    for number in before:
-        signal.signal(number, lambda number, _: came.append(number))
-    try:
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    def move() -> list[Path]:
         check_replaceable(folder / name for name in names)
         return [(new / name).replace(folder / name) for name in names]
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
 
-
-def ending_signals() -> dict[int, Any]:
-    """Return the signals that end a program, with their handlers; none outside the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-    known = (getattr(signal, name) for name in names if hasattr(signal, name))
-    return {int(number): signal.getsignal(number) for number in known}
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(move).result()
 
 
 @contextlib.contextmanager

@@ -1,16 +1,8 @@
-r"""Iterations: conjugate gradients, and accelerated projected gradients.
+"""Iterations: conjugate gradients, and accelerated projected gradients.
 
-Conjugate gradients solve A x = b for a symmetric matrix A without negative eigenvalues. A matrix
-K + α with a few large eigenvalues is preconditioned by the Nyström approximation of K,
-
-.. math:: K \approx K Q (Q'KQ)^{-1} Q'K = U \Lambda U',
-
-where Q is an orthonormal basis of about the range of K.
-
-Projected gradients are accelerated by momentum (Beck and Teboulle, "A fast iterative
-shrinkage-thresholding algorithm for linear inverse problems", SIAM Journal on Imaging Sciences 2
-(2009), 183-202) that is dropped where it points uphill (O'Donoghue and Candès, "Adaptive restart
-for accelerated gradient schemes", Foundations of Computational Mathematics 15 (2015), 715-732).
+Momentum of projected gradients (Beck and Teboulle, SIAM Journal on Imaging Sciences 2 (2009),
+183-202) is dropped where it points uphill (O'Donoghue and Candès, Foundations of Computational
+Mathematics 15 (2015), 715-732).
 """
 
 from __future__ import annotations
@@ -116,6 +108,7 @@ def low_rank(
 ) -> LowRank:
     """Approximate an (n, n) matrix by its products with vectors, `at_once` of them at a time.
 
+    It is the Nyström approximation K Q (Q'KQ)⁻¹ Q'K, where Q is a basis of about the range of K.
     There are twice as many as the rank: random ones, and their images. The approximation is never
     larger than the matrix, and zero if `stop` returns True.
     """

@@ -186,4 +186,4 @@ def test_help_needs_none_of_what_runs_experiments(tmp_path):
 
 def test_names_are_those_of_the_experiments():
     assert tuple(EXPERIMENTS) == _options.EXPERIMENTS
-    assert PAPER_DATASETS == _options.DATASETS
+    assert list(PAPER_DATASETS) == _options.DATASETS

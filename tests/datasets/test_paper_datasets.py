@@ -94,11 +94,11 @@ def test_indicators_stand_where_their_column_stood():
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["haberman", "G241C", "spectF", "wdbc"])
+@pytest.mark.parametrize("name", ["Haberman", "g241c", "SPECTF", "WDBC"])
 def test_by_name(name, monkeypatch):
     monkeypatch.setenv("NEVERWORSE_DATA", str(DATA))
     bunch = load_paper_dataset(name)
-    assert bunch.name.lower() == name.lower()
+    assert bunch.name == name
     X, y = load_paper_dataset(name, return_X_y=True)
     np.testing.assert_array_equal(X, bunch.data)
     np.testing.assert_array_equal(y, bunch.target)

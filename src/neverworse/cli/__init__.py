@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import contextlib
 import errno
 import io
@@ -11,24 +10,15 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pkgutil import resolve_name
 from types import FrameType
 from typing import NoReturn
 
 from neverworse import __version__
-from neverworse._files import ending_signals
-from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse.cli import _common as common
 from neverworse.cli import _options
-from neverworse.cli._common import (
-    BROKEN_PIPE,
-    FAILURE,
-    INTERRUPTED,
-    USAGE,
-    check_packages,
-    exit_code,
-    plain,
-)
 
 # Sub-commands: the function that runs each, the extra that it needs, and a line of help.
 COMMANDS = {
@@ -45,10 +35,8 @@ PACKAGES = {
     "tables": ("jinja2", "matplotlib", "pyarrow", "skops", "tqdm"),
     "paper": ("jinja2", "joblib", "matplotlib", "pandas", "tqdm"),
 }
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # signals that end a program
 VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
-ASCII = "neverworse.ascii"  # how to encode characters that a terminal or a file cannot have
-IN_ASCII = {MINUS: "-", MISSING: "-", ELLIPSIS: "...", "±": "+/-", "∞": "inf"}
-IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*", "“": '"', "”": '"'}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,10 +45,8 @@ def main(argv: list[str] | None = None) -> int:
     An error that the user can fix is printed in a line. Returns the exit code.
     """
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
-    codecs.register_error(ASCII, _to_ascii)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
-            stream.reconfigure(errors=ASCII)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # for what its encoding lacks
     words = sys.argv[1:] if argv is None else argv
     parser, _ = build_parser()
     try:
@@ -80,20 +66,12 @@ def main(argv: list[str] | None = None) -> int:
     return 128 + signals[0] if signals else code
 
 
-def _to_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Spell a character of ours in ASCII, and escape others."""
-    assert isinstance(error, UnicodeEncodeError)
-    character = error.object[error.start]
-    escaped = character.encode("ascii", "backslashreplace").decode()
-    return IN_ASCII.get(character, escaped), error.start + 1
-
-
 def _run(arguments: argparse.Namespace) -> int:
     """Run a sub-command, print an error that the user can fix, and return the exit code."""
     function, extra, _ = COMMANDS[arguments.command]
     code: int | None
     try:
-        check_packages(extra, *PACKAGES.get(extra, ()))
+        common.check_packages(extra, *PACKAGES.get(extra, ()))
         if extra == "tables":
             import pyarrow as pa
 
@@ -103,9 +81,9 @@ def _run(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
         return code or 0
     except KeyboardInterrupt as stop:
-        code, message = INTERRUPTED, f"stopped{f'. {stop}' if str(stop) else ''}"
+        code, message = common.INTERRUPTED, f"stopped{f'. {stop}' if str(stop) else ''}"
     except MemoryError:
-        code, message = FAILURE, "error: There is not enough memory for this."
+        code, message = common.FAILURE, "error: There is not enough memory for this."
     except OSError as error:
         # Windows has no error of its own for a pipe that nobody reads.
         invalid = sys.platform == "win32" and error.errno == errno.EINVAL and not error.filename
@@ -113,16 +91,17 @@ def _run(arguments: argparse.Namespace) -> int:
             # The reader, for example head, has seen enough. Python flushes once more at exit, and
             # would complain again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return BROKEN_PIPE
+            return common.BROKEN_PIPE
         path = error.filename2 or error.filename  # of a renaming, the new name
-        code, message = FAILURE, f"error: {f'{path}: ' if path else ''}{error.strerror or error}"
+        place = f"{path}: " if path else ""
+        code, message = common.FAILURE, f"error: {place}{error.strerror or error}"
     except Exception as error:
-        code, message = exit_code(error), f"error: {error}"
+        code, message = common.exit_code(error), f"error: {error}"
         if code is None:
             raise
-    lines = (plain(line) for line in f"neverworse {arguments.command}: {message}".split("\n"))
+    lines = f"neverworse {arguments.command}: {message}".split("\n")
     with contextlib.suppress(OSError):  # a terminal that is gone
-        print("\n".join(lines), file=sys.stderr)
+        print("\n".join(map(common.plain, lines)), file=sys.stderr)
     return code
 
 
@@ -140,7 +119,10 @@ def stopping() -> Iterator[list[int]]:
             raise KeyboardInterrupt
 
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    before = {number: now for number, now in ending_signals().items() if now in usual}
+    known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():  # others handle no signals
+        known = []
+    before = {n: signal.getsignal(n) for n in known if signal.getsignal(n) in usual}
     for number in before:
         signal.signal(number, stop)
     try:
@@ -154,7 +136,7 @@ class Command(argparse.ArgumentParser):
     """A sub-command, whose errors are one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: error: {message}\n")
+        self.exit(common.USAGE, f"{self.prog}: error: {message}\n")
 
 
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
@@ -193,7 +175,7 @@ def _print_versions() -> int:
 
 def complete(arguments: argparse.Namespace) -> None:
     """Print a completion script for a shell."""
-    check_packages("tables", "shtab")
+    common.check_packages("tables", "shtab")
     import shtab
 
     parser, commands = build_parser()

@@ -10,13 +10,12 @@ import os
 import shutil
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neverworse._words import cropped, install
+from neverworse._words import cropped, install, printed
 
 if TYPE_CHECKING:
     from neverworse.study import Study
@@ -27,7 +26,6 @@ FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Our own: an audit without a guarantee; a table, or a model file, that cannot be used.
 NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
 MIN_WIDTH, MAX_WIDTH = 40, 88  # characters; longer lines are hard to read
-NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class CommandError(Exception):
@@ -53,16 +51,6 @@ def exit_code(error: Exception) -> int | None:
         }
     )
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
-
-
-@contextlib.contextmanager
-def without_convergence_warnings() -> Iterator[None]:
-    """Ignore convergence warnings: certificates and notes say the same, for the command line."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 @contextlib.contextmanager
@@ -137,18 +125,18 @@ def print_results(arguments: argparse.Namespace, facts: Any, lines: Iterable[str
 def wrapped(text: str, first: str = "", others: str | None = None) -> str:
     """Wrap a paragraph; its first line starts with `first`, and others with that or `others`."""
     filled = textwrap.fill(
-        plain(text).replace(" %", f"{NO_BREAK}%"),
+        plain(text).replace(" %", "\N{NO-BREAK SPACE}%"),
         min(MAX_WIDTH, max(MIN_WIDTH, shutil.get_terminal_size().columns - 1)),
         initial_indent=first,
         subsequent_indent=first if others is None else others,
         break_on_hyphens=False,
     )
-    return filled.replace(NO_BREAK, " ")
+    return filled.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def plain(text: str) -> str:
     """Return text without control characters, which could move the cursor, or worse."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return "".join(c if c.isprintable() else " " for c in printed(text))
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:

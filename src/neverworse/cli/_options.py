@@ -14,8 +14,8 @@ from typing import Any
 
 # Names that neverworse.experiments and datasets have as well; a test compares them.
 EXPERIMENTS = ("robustness", "curves", "table", "timing", "evidence")
-DATASETS = ("BCI", "COIL2", "Diabetes", "Digit1", "g241c", "g241d", "Haberman", "Ionosphere")
-DATASETS += ("Mammography", "Parkinsons", "Sonar", "SPECT", "SPECTF", "Transfusion", "USPS", "WDBC")
+DATASETS = ["BCI", "COIL2", "Diabetes", "Digit1", "g241c", "g241d", "Haberman", "Ionosphere"]
+DATASETS += ["Mammography", "Parkinsons", "Sonar", "SPECT", "SPECTF", "Transfusion", "USPS", "WDBC"]
 AVAILABLE = "available"
 PATHS = ("DIR", "FILE", "FILE.json", "MODEL")  # placeholders of options that take a path
 TARGET = "labels; empty cells are unlabeled rows"
@@ -244,7 +244,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     """Rewrite report.html from the results of neverworse fit."""
     add = options(parser)
     add("DIR", "the --out folder of neverworse fit")
-    add("--out FILE", "where to write it (default: DIR/report.html)")
     _add_output(parser)
 
 

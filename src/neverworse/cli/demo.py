@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -42,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture and a table to try."""
     common.check_folder(arguments.out)
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {arguments.seed}\n")
-    with common.without_convergence_warnings():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         _compare(*hide_labels(arguments.seed))
     arguments.out.mkdir(parents=True, exist_ok=True)
     if find_spec("matplotlib") is None:
@@ -79,11 +81,9 @@ def _compare(train: Rows, test: Rows, y_known: AnyArray) -> None:
     alpha = certificate.penalty
     text = (
         f"Of the {len(y)} training rows, {N_LABELS} keep their labels, and the other "
-        f"{len(y) - N_LABELS} are unlabeled. {len(test[1])} test rows are held out. The "
-        f"{X.shape[1]} features are standardised on the training rows. The supervised classifier "
-        f"is least squares on the {N_LABELS} labels with the ridge penalty alpha = {alpha:.4g}, "
-        "chosen by leave-one-out; the constraint set and the loss of the guarantee have the same "
-        "penalty."
+        f"{len(y) - N_LABELS} are unlabeled. {len(test[1])} test rows are held out. The supervised "
+        f"classifier is least squares with the ridge penalty alpha = {alpha:.4g}, chosen by "
+        "leave-one-out; the constraint set and the loss of the guarantee have the same penalty."
     )
     print(f"{common.wrapped(text)}\n")
 

@@ -18,7 +18,7 @@ N_DIMENSIONS = 241  # of all the artificial sets and images of the book
 def make_g241c(
     n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
-    """Generate data like g241c: two Gaussians, one for each class.
+    """Generate data like g241c in [1]_: two Gaussians, one for each class.
 
     Half of the rows are of each class. Both classes are Gaussian in 241 dimensions, with the
     identity as covariance and means that are 2.5 apart, in a random direction. Then every column
@@ -97,12 +97,11 @@ def make_g241d(
 
 @documented_like(make_g241c)
 def make_two_gaussians(
-    n_samples: int = 10_000, n_features: int = 100, *, center: float = 1.0, random_state: Any = None
+    n_samples: int = 10_000, n_features: int = 100, *, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
     """Generate data like those of the paper's timing experiment: one Gaussian per class.
 
-    Half of the rows are from N(-c, I) and of class 0, the others from N(c, I) and of class 1,
-    where c is `center` in every coordinate.
+    Half of the rows are from N(-1, I) and of class 0, the others from N(1, I) and of class 1.
 
     Parameters
     ----------
@@ -110,8 +109,6 @@ def make_two_gaussians(
         Number of rows. If odd, class 0 has one more.
     n_features : int, default=100
         Number of features.
-    center : float, default=1.0
-        Every coordinate of the mean of class 1; the mean of class 0 is its negative.
     {random_state}
 
     Returns
@@ -134,9 +131,7 @@ def make_two_gaussians(
     rng = _checked(n_samples, random_state)
     check_scalar(n_features, "n_features", Integral, min_val=1)
     y = rng.permutation(np.arange(n_samples) % 2)
-    X = rng.normal(size=(n_samples, n_features))
-    X += center * (2.0 * y - 1.0)[:, None]
-    return X, y
+    return rng.normal(size=(n_samples, n_features)) + (2.0 * y - 1.0)[:, None], y
 
 
 def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:

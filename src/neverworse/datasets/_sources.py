@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources.abc import Traversable
@@ -85,27 +85,16 @@ def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
         f"or in a folder that data_home or the environment variable {VARIABLE} names."
     )
 
-    def prepared(read: Callable[[Bunch], Raw]) -> Bunch:
-        return prepare(read(facts), facts)
-
-    sources = {name: partial(prepared, read) for name, read in readers.items()}
-    return first_that_works(facts.name, sources, advice)
-
-
-def first_that_works(
-    name: str, sources: Mapping[str, Callable[[], Mapping[str, Any]]], advice: str
-) -> Bunch:
-    """Return what the first source gives that can be read, its name, and those tried before."""
     tried: list[tuple[str, str]] = []
-    for source, read in sources.items():
+    for source, read in readers.items():
         try:
-            return Bunch(**read(), source=source, tried=tuple(tried))
+            return Bunch(**prepare(read(facts), facts), source=source, tried=tuple(tried))
         except FileNotFoundError:
             tried.append((source, "no such file"))
         except Exception as error:  # whatever is wrong with a source, the next one is tried
             tried.append((source, " ".join(str(error).split()) or type(error).__name__))
     lines = [f"  {source}: {reason}" for source, reason in tried]
-    heading = f"The data set {name} was not found. Tried:"
+    heading = f"The data set {facts.name} was not found. Tried:"
     raise DataNotFoundError("\n".join([heading, *lines, advice]))
 
 
