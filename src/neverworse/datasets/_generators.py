@@ -15,9 +15,7 @@ from neverworse._words import documented_like
 N_DIMENSIONS = 241  # of all the artificial sets and images of the book
 
 
-def make_g241c(
-    n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
-) -> tuple[Matrix, Indices]:
+def make_g241c(n_samples: int = 1500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
     """Generate data like g241c in [1]_: two Gaussians, one for each class.
 
     Half of the rows are of each class. Both classes are Gaussian in 241 dimensions, with the
@@ -29,8 +27,6 @@ def make_g241c(
     ----------
     n_samples : int, default=1500
         Number of rows. If odd, class 0 has one more.
-    standardize : bool, default=True
-        Whether to scale each column to mean 0 and standard deviation 1, as in the book.
     random_state : int, RandomState or None, default=None
         Pass an int for reproducible output across calls.
 
@@ -55,13 +51,11 @@ def make_g241c(
     rng = _checked(n_samples, random_state)
     y = rng.permutation(np.arange(n_samples) % 2)
     centers = np.outer([-0.5, 0.5], 2.5 * _direction(rng))
-    return _rows(centers, y, standardize, rng), y
+    return _rows(centers[y], rng), y
 
 
 @documented_like(make_g241c)
-def make_g241d(
-    n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
-) -> tuple[Matrix, Indices]:
+def make_g241d(n_samples: int = 1500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
     """Generate data like g241d: four Gaussians, two for each class.
 
     Each row comes from one of four Gaussians with the identity as covariance, in 241 dimensions,
@@ -74,7 +68,7 @@ def make_g241d(
     ----------
     n_samples : int, default=1500
         Number of rows.
-    {standardize, random_state}
+    {random_state}
 
     Returns
     -------
@@ -91,7 +85,7 @@ def make_g241d(
     one = np.outer([-0.5, 0.5], 6.0 * _direction(rng))
     other = one + 3.1 * np.stack([_direction(rng), _direction(rng)])
     component = rng.randint(4, size=n_samples)
-    X = _rows(np.concatenate([other, one]), component, standardize, rng)
+    X = _rows(np.concatenate([other, one])[component], rng)
     return X, (component >= 2).astype(np.int64)
 
 
@@ -233,9 +227,6 @@ def _direction(rng: np.random.RandomState) -> Vector:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def _rows(
-    centers: Matrix, component: Indices, standardize: bool, rng: np.random.RandomState
-) -> Matrix:
-    """Draw each row around the centre of its component."""
-    X = rng.normal(size=(len(component), N_DIMENSIONS)) + centers[component]
-    return scale(X) if standardize else X
+def _rows(centers: Matrix, rng: np.random.RandomState) -> Matrix:
+    """Draw each row around its centre, and standardise the columns as in the book."""
+    return scale(rng.normal(size=centers.shape) + centers)
