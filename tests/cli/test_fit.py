@@ -449,6 +449,7 @@ def test_names_that_are_no_text_and_a_terminal_that_shows_little(tmp_path):
     (tmp_path / name).write_text(quick().assign(town="A\xb1").to_csv(index=False), "utf-8")
     ran = neverworse(
         *("fit", name, "--target", "species", "--drop", "town", "--out", "o", "--no-curves"),
+        *("--candidates", "none"),
         cwd=tmp_path,
         env={"PYTHONIOENCODING": "ascii"},
     )
