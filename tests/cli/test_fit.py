@@ -36,6 +36,8 @@ from tests.cli.tables import (
 )
 from tests.study.report.test_browser import BROWSER, opened
 
+QUICK = ("--alpha", "1", "--no-curves", "--candidates", "none")
+
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
@@ -171,7 +173,7 @@ def test_three_classes_as_json_and_from_standard_input(tmp_path):
 def test_quiet_prints_nothing(tmp_path):
     quick().to_parquet(tmp_path / "t.parquet")
     ran = neverworse(
-        *("fit", "t.parquet", "--target", "species", "--quiet"),
+        *("fit", "t.parquet", "--target", "species", "--quiet", *QUICK),
         cwd=tmp_path,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -198,7 +200,7 @@ def before(tmp_path):
     return check
 
 
-FIT = ("fit", "t.csv", "--target", "species", "--quiet")
+FIT = ("fit", "t.csv", "--target", "species", "--quiet", *QUICK)
 
 
 @pytest.mark.parametrize(("out", "limit"), [("out", 20_000), ("new", 1_000)])
@@ -448,8 +450,8 @@ def test_names_that_are_no_text_and_a_terminal_that_shows_little(tmp_path):
     name = os.fsdecode(b"\xff\xfe t\x1b[31m.csv")
     (tmp_path / name).write_text(quick().assign(town="A\xb1").to_csv(index=False), "utf-8")
     ran = neverworse(
-        *("fit", name, "--target", "species", "--drop", "town", "--out", "o", "--no-curves"),
-        *("--candidates", "none"),
+        *("fit", name, "--target", "species", "--drop", "town", "--out", "o"),
+        *QUICK,
         cwd=tmp_path,
         env={"PYTHONIOENCODING": "ascii"},
     )

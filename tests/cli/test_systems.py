@@ -27,20 +27,20 @@ def test_without_a_console_errors_do_not_get_into_the_output(monkeypatch, capsys
 # Nobody reads the standard output of this process any more.
 WRITE = f"""
 import sys
-from neverworse.cli import main, saved
+from neverworse import cli
 
-def report(_):
+def complete(_):
     sys.platform = sys.argv[1]
     raise OSError({errno.EINVAL}, "Invalid argument")
 
-saved.report = report
-sys.exit(main(["report", "results"]))
+cli.complete = complete
+sys.exit(cli.main(["completion", "bash"]))
 """
 
 
 @pytest.mark.parametrize(
     ("platform", "expected"),
-    [("win32", (141, "")), ("linux", (1, "neverworse report: error: Invalid argument\n"))],
+    [("win32", (141, "")), ("linux", (1, "neverworse completion: error: Invalid argument\n"))],
 )
 def test_the_reader_that_has_seen_enough_on_windows(platform, expected):
     words = [sys.executable, "-c", WRITE, platform]
