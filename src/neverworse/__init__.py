@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time, a name is imported when it is first used
@@ -31,43 +31,34 @@ _ROOMS = {"cli", "datasets", "estimators", "evidence", "experiments", "methods",
 _ROOMS |= {"plots", "projection", "rows", "tables"}
 
 
-def _lazily(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` that imports names, listed by module, when they are first used.
+def _lazily(package: str, *modules: str) -> Callable[[str], Any]:
+    """Return a `__getattr__` that imports a public name, from the first module that has it.
 
     Scikit-learn alone takes a second to import, and the command line must answer at once.
     """
-    module_of = {name: module for module in names for name in names[module].split()}
 
     def find(name: str) -> Any:
         from importlib import import_module
 
-        if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
-        setattr(import_module(package), name, value)
-        return value
+        here = import_module(package)
+        for module in modules if name in here.__all__ else ():
+            found = import_module(f"{package}.{module}")
+            if hasattr(found, name):
+                setattr(here, name, getattr(found, name))
+                return getattr(found, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find
 
 
 if not TYPE_CHECKING:  # a type checker that saw it would believe that every name exists
+    _public = _lazily(__name__, "projection", "estimators", "evidence")
 
     def __getattr__(name: str) -> Any:
         """Import a public name, or a sub-package, when it is first used."""
         from importlib import import_module
 
         return import_module(f"neverworse.{name}") if name in _ROOMS else _public(name)
-
-    _public = _lazily(
-        __name__,
-        {
-            "estimators": "Audit ICLSClassifier LeastSquaresClassifier LeastSquaresClassifierCV "
-            "LeastSquaresRegressor LeastSquaresRegressorCV ProjectedLeastSquaresClassifier "
-            "ProjectedLeastSquaresRegressor audit",
-            "evidence": "SafeStackingClassifier SequentialAudit suggest_labels",
-            "projection": "Certificate",
-        },
-    )
 
 
 def __dir__() -> list[str]:

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 LOCK = ".lock"
 _PAUSE = 0.05  # seconds between attempts to lock a file
-_TRIES = 100  # attempts to open a file in a folder that others make and remove
-_UNFINISHED: set[Path] = set()
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file under another name, by calling `write` with it, and rename it to `path`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    _UNFINISHED.add(temporary)
     try:
         with temporary.open("wb") as file:
             write(file)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-        _UNFINISHED.discard(temporary)
 
 
 def check_replaceable(paths: Iterable[Path]) -> None:
@@ -42,30 +35,17 @@ def check_replaceable(paths: Iterable[Path]) -> None:
 def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
     """Move files from the folder `new`, replace those of the same names, and return their paths.
 
-    None is moved if one of the old files cannot be replaced. Signals that would end the program are
-    handled when all files are in place.
+    None is moved if one of the old files cannot be replaced. A signal only interrupts the main
+    thread, which waits for the one that moves the files.
     """
-    came: list[int] = []
-    before = {n: h for n, h in ending_signals().items() if h not in (None, signal.SIG_IGN)}
-    for number in before:
-        signal.signal(number, lambda number, _: came.append(number))
-    try:
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    def move() -> list[Path]:
         check_replaceable(folder / name for name in names)
         return [(new / name).replace(folder / name) for name in names]
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
 
-
-def ending_signals() -> dict[int, Any]:
-    """Return the signals that end a program, with their handlers; none outside the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-    known = (getattr(signal, name) for name in names if hasattr(signal, name))
-    return {int(number): signal.getsignal(number) for number in known}
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(move).result()
 
 
 @contextlib.contextmanager
@@ -75,71 +55,37 @@ def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
 
     # An error on its way up keeps files open, which Windows does not remove.
     with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as name:
-        _UNFINISHED.add(Path(name))
-        try:
-            yield Path(name)
-        finally:
-            _UNFINISHED.discard(Path(name))
-
-
-def remove_unfinished() -> None:
-    """Remove files and folders that are incomplete, before a process ends at once."""
-    for path in list(_UNFINISHED):
-        shutil.rmtree(path, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            path.unlink()
+        yield Path(name)
 
 
 @contextlib.contextmanager
 def only_one(folder: Path, *, wait: bool = False, lock: str = LOCK) -> Iterator[None]:
     """Lock a folder for this process; raise `BlockingIOError`, or `wait`, if another has locked it.
 
-    The folder is made if need be, and removed again if it is still empty at the end. `lock` is the
-    name of the file that is locked. A lock ends with its process.
+    The folder is made if need be. `lock` is the name of the file that is locked, and removed at the
+    end. A lock ends with its process.
     """
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
-        file = _locked(folder / lock, wait)
-        try:
-            yield
-        finally:
-            if sys.platform == "win32":  # where open files cannot be removed
-                file.close()
-            with contextlib.suppress(OSError):
-                (folder / lock).unlink()
-            file.close()
-    finally:
-        with contextlib.suppress(OSError):  # not empty
-            for path in made:
-                path.rmdir()
-
-
-def _locked(path: Path, wait: bool) -> BinaryIO:
-    """Return the locked file, open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / lock
     while True:
-        file = _opened(path)
-        is_locked, is_there = _lock(file), _is_there(path, file)
-        if is_locked and is_there:  # a file that was removed before keeps nobody away
-            return file
+        file = path.open("ab")
+        is_locked = _lock(file)
+        if is_locked and os.fstat(file.fileno()).st_nlink:  # not removed in the meantime
+            break
         file.close()
-        if is_there and not wait:
+        if not (is_locked or wait):
             raise BlockingIOError(
-                f"Another run is writing to {path.parent}. Wait for it, or choose another folder."
+                f"Another run is writing to {folder}. Wait for it, or choose another folder."
             )
         time.sleep(_PAUSE)
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file in a folder, which is made if need be."""
-    tries = _TRIES
-    while True:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return path.open("ab")
-        except (FileNotFoundError, FileExistsError, PermissionError):
-            tries -= 1  # another run may be removing the folder that it made
-            if not tries:
-                raise
+    try:
+        yield
+    finally:
+        if sys.platform == "win32":  # where open files cannot be removed
+            file.close()
+        with contextlib.suppress(OSError):
+            path.unlink()
+        file.close()
 
 
 def _lock(file: BinaryIO) -> bool:
@@ -159,12 +105,3 @@ def _lock(file: BinaryIO) -> bool:
     except OSError:
         pass  # a file system without locks
     return True
-
-
-def _is_there(path: Path, file: BinaryIO) -> bool:
-    if sys.platform == "win32":  # where open files cannot be removed, nor always compared
-        return True
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False

@@ -1,16 +1,8 @@
-r"""Iterations: conjugate gradients, and accelerated projected gradients.
+"""Iterations: conjugate gradients, and accelerated projected gradients.
 
-Conjugate gradients solve A x = b for a symmetric matrix A without negative eigenvalues. A matrix
-K + α with a few large eigenvalues is preconditioned by the Nyström approximation of K,
-
-.. math:: K \approx K Q (Q'KQ)^{-1} Q'K = U \Lambda U',
-
-where Q is an orthonormal basis of about the range of K.
-
-Projected gradients are accelerated by momentum (Beck and Teboulle, "A fast iterative
-shrinkage-thresholding algorithm for linear inverse problems", SIAM Journal on Imaging Sciences 2
-(2009), 183-202) that is dropped where it points uphill (O'Donoghue and Candès, "Adaptive restart
-for accelerated gradient schemes", Foundations of Computational Mathematics 15 (2015), 715-732).
+Momentum of projected gradients (Beck and Teboulle, SIAM Journal on Imaging Sciences 2 (2009),
+183-202) is dropped where it points uphill (O'Donoghue and Candès, Foundations of Computational
+Mathematics 15 (2015), 715-732).
 """
 
 from __future__ import annotations
@@ -50,23 +42,11 @@ def conjugate_gradients(
 ) -> Solved:
     """Solve A x = right for a symmetric matrix A without negative eigenvalues.
 
-    If A is singular, its range contains the right-hand side, and there is no preconditioner, the
-    solution from a start at zero is the shortest one.
-
-    Parameters
-    ----------
-    apply : callable
-        ``apply(x)`` returns A x.
-    right : array of any shape
-    enough : callable
-        ``enough(residual)`` returns whether the residual right - A x is small enough.
-    start : array, optional
-        Zero if not given.
-    precondition : callable, optional
-        ``precondition(x)`` returns about A⁻¹x, by a symmetric matrix. If that projects on a
-        subspace, the solution is in it.
-    stop : callable
-        Called before every product; returns whether to return the current solution.
+    `apply` returns A x, and `precondition` about A⁻¹x, by a symmetric matrix; if that projects on a
+    subspace, the solution is in it. `enough` says of a residual whether it is small enough, and
+    `stop` before every product whether to return the current solution. If A is singular, its range
+    contains the right-hand side, and there is no preconditioner, the solution from a start at zero
+    is the shortest one.
     """
     x = np.zeros_like(right) if start is None else start.copy()
     residual = right.copy() if start is None else right - apply(x)
@@ -128,6 +108,7 @@ def low_rank(
 ) -> LowRank:
     """Approximate an (n, n) matrix by its products with vectors, `at_once` of them at a time.
 
+    It is the Nyström approximation K Q (Q'KQ)⁻¹ Q'K, where Q is a basis of about the range of K.
     There are twice as many as the rank: random ones, and their images. The approximation is never
     larger than the matrix, and zero if `stop` returns True.
     """
@@ -174,25 +155,12 @@ def accelerated_gradient(
     """Minimise by accelerated projected gradient steps, and return the last point.
 
     A point is anything that the callables know: variables, and what is computed along with them.
-
-    Parameters
-    ----------
-    start : point
-        Feasible.
-    step : callable
-        ``step(ahead)`` returns the projection of a gradient step, or None if the point is optimal.
-    extrapolate : callable
-        ``extrapolate(here, before, momentum)`` returns here + momentum (here - before), which need
-        not be feasible, or `here` itself.
-    uphill : callable
-        ``uphill(ahead, new, here)`` returns whether the objective rises from `here` to `new`, by
-        the gradient at `ahead`. Then momentum restarts from zero.
-    worse : callable
-        ``worse(new, here)`` returns whether to discard the new point, and restart from `here`.
-    stop : callable
-        ``stop(here)`` is called before every step.
-    max_momentum : float
-        Upper bound of the momentum, which approaches 1.
+    ``step(ahead)`` returns the projection of a gradient step, or None if the point is optimal.
+    ``extrapolate(here, before, momentum)`` returns here + momentum (here - before), which need not
+    be feasible, or `here` itself. ``uphill(ahead, new, here)`` says whether the objective rises
+    from `here` to `new`, by the gradient at `ahead`; then momentum restarts from zero.
+    ``worse(new, here)`` says whether to discard the new point, and restart from `here`.
+    ``stop(here)`` is called before every step.
     """
     here = before = start
     pace = 1.0

@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     TABLE.to_csv(folder / "t.csv", index=False)
     words = ["--target", "diagnosis", "--alpha", "0", "--no-curves", "--quiet"]
-    words += ["--drop", "patient", "--out"]
+    words += ["--candidates", "none", "--drop", "patient", "--out"]
     assert main(["fit", str(folder / "t.csv"), *words, str(folder / "all")]) == 0
     for name, C in (("weak", 0.01), ("strong", 10.0)):
         model = make_pipeline(StandardScaler(), LogisticRegression(C=C))

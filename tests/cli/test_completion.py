@@ -63,7 +63,7 @@ def test_commands(press):
 
 
 def test_options(press):
-    assert press("demo", "--") == {"--help", "--out", "--labels", "--seed"}
+    assert press("demo", "--") == {"--help", "--out", "--seed"}
     assert press("reproduce", "--da") == {"--data-home", "--datasets"}
     assert press("reproduce", "--protocol", "") == {"code", "text"}
 

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
+from neverworse._words import printed
 from neverworse.cli import main
 from neverworse.cli._common import parse_prior
 from neverworse.cli._options import number
@@ -34,6 +35,8 @@ from tests.cli.tables import (
     small_files,
 )
 from tests.study.report.test_browser import BROWSER, opened
+
+QUICK = ("--alpha", "1", "--no-curves", "--candidates", "none")
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +75,12 @@ def test_everything_is_written_and_said(fitted):
         *study.verdict.cautions,
         *study.verdict.advice,
     ):
-        assert sentence in said
-    number, change = r"0\.\d{3}", "[+\N{MINUS SIGN}]?0\\.\\d{3}"
+        assert printed(sentence) in said
+    number, change = r"0\.\d{3}", r"[+-]?0\.\d{3}"
     step = rf"{change} \({change} to {change}\)"
     for name, last in (("supervised", ""), ("projected", f" {step}"), ("ICLS", f" {step}")):
         assert re.search(rf"{name}( {number}){{4}}{last}", said), name
     assert re.search(rf"always '\w+'( {number}){{4}} supervised", said)
-    assert re.search(rf"{study.verdict.model}, on held-out rows value 95 % interval -+ error", said)
-    assert f"recall of {study.data.positive!r}" in said
     assert certificate["holds"]
     assert certificate["guaranteed_improvement"] > 0
     assert max(map(len, ran.stdout.splitlines())) <= 100
@@ -170,7 +171,7 @@ def test_three_classes_as_json_and_from_standard_input(tmp_path):
 def test_quiet_prints_nothing(tmp_path):
     quick().to_parquet(tmp_path / "t.parquet")
     ran = neverworse(
-        *("fit", "t.parquet", "--target", "species", "--quiet"),
+        *("fit", "t.parquet", "--target", "species", "--quiet", *QUICK),
         cwd=tmp_path,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -197,7 +198,7 @@ def before(tmp_path):
     return check
 
 
-FIT = ("fit", "t.csv", "--target", "species", "--quiet")
+FIT = ("fit", "t.csv", "--target", "species", "--quiet", *QUICK)
 
 
 @pytest.mark.parametrize(("out", "limit"), [("out", 20_000), ("new", 1_000)])
@@ -208,6 +209,8 @@ def test_a_disk_that_fills(before, tmp_path, out, limit):
         **small_files(limit),
     )
     assert (ran.returncode, ran.stderr) == (1, "neverworse fit: error: File too large\n")
+    if out == "new":
+        (tmp_path / "new").rmdir()  # it is empty
     before()
 
 
@@ -245,15 +248,15 @@ def test_standard_output_that_is_full(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read(before, tmp_path, monkeypatch, capsys):
-    from neverworse.cli import fit
+    from neverworse import study
 
-    original = fit.fit_table
+    original = study.fit_table
 
     def and_somebody_writes(*arguments):
         os.utime(tmp_path / "t.csv", ns=(1, 1))
         return original(*arguments)
 
-    monkeypatch.setattr(fit, "fit_table", and_somebody_writes)
+    monkeypatch.setattr(study, "fit_table", and_somebody_writes)
     monkeypatch.chdir(tmp_path)
     assert main([*FIT, "--out", "out"]) == 4
     assert capsys.readouterr() == (
@@ -445,7 +448,8 @@ def test_names_that_are_no_text_and_a_terminal_that_shows_little(tmp_path):
     name = os.fsdecode(b"\xff\xfe t\x1b[31m.csv")
     (tmp_path / name).write_text(quick().assign(town="A\xb1").to_csv(index=False), "utf-8")
     ran = neverworse(
-        *("fit", name, "--target", "species", "--drop", "town", "--out", "o", "--no-curves"),
+        *("fit", name, "--target", "species", "--drop", "town", "--out", "o"),
+        *QUICK,
         cwd=tmp_path,
         env={"PYTHONIOENCODING": "ascii"},
     )
@@ -510,10 +514,10 @@ def test_a_solver_that_converges_is_no_note(fitted):
     assert not [note for note in study.notes if "solver" in note]
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "report", "demo", "reproduce"])
+@pytest.mark.parametrize("command", ["fit", "predict", "demo", "reproduce"])
 def test_an_empty_name_is_not_the_current_folder(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
-    words = {"fit": ["t.csv", "--target", "y"], "predict": ["m", "t.csv"], "report": ["."]}
+    words = {"fit": ["t.csv", "--target", "y"], "predict": ["m", "t.csv"]}
     assert main([command, *words.get(command, []), "--out", ""]) == 2
     assert "--out: an empty name" in capsys.readouterr().err
     assert files_in(tmp_path) == []

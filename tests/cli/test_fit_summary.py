@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neverworse._words import decimal, signed
 from neverworse.cli.fit import summary
-from neverworse.study._study import Estimate, Importance
 from tests.study.report import studies
 
 PATHS = [Path("out/model.skops")]
@@ -61,30 +59,3 @@ def test_columns_that_are_left_out(n, words):
     data = dataclasses.replace(study.data, columns=columns)
     said = "\n".join(summary(dataclasses.replace(study, data=data), PATHS))
     assert f"... and {words} see the report" in said
-
-
-def test_what_matters_most_is_said():
-    study = studies.binary()
-    said = " ".join("\n".join(summary(study, PATHS)).split())
-    largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
-    assert (
-        "by the change in the score of 'malignant' per standard deviation: "
-        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
-    )
-    # Of the positive class alone.
-    three = studies.three_classes()
-    one = dataclasses.replace(three.data, positive=three.data.classes[2].name)
-    said = " ".join("\n".join(summary(dataclasses.replace(three, data=one), PATHS)).split())
-    own = [each for each in three.coefficients if each.class_name == one.positive]
-    largest = max(own, key=lambda each: abs(each.projected_scaled))
-    assert (
-        f"by the change in the score of {one.positive!r} per standard deviation: "
-        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
-    )
-    importance = Importance("random forest", {"age": Estimate(0.2, 0.1, 0.3)})
-    study = dataclasses.replace(study, importance=importance)
-    said = " ".join("\n".join(summary(study, PATHS)).split())
-    assert (
-        "for the random forest model, by the increase in Brier score when a column is "
-        "shuffled: age" in said
-    )

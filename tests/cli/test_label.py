@@ -110,14 +110,12 @@ def test_answers_that_decide_say_what_changed(made, place, capsys):
     assert "Recorded: 2 new answers (2 to decide, 0 to train). Before, the interval was" in said
 
 
-def test_tables_are_found_again_from_another_folder(place, capsys, monkeypatch):
+def test_it_is_run_where_the_fit_was_run(place, capsys, monkeypatch):
     elsewhere = place / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     assert main(["label", "../results", "--next", "1"]) == 4
-    assert "neverworse fit was run: --from DIR." in capsys.readouterr().err
-    assert main(["label", "../results", "--next", "1", "--from", ".."]) == 0
-    assert main(["label", "../results"]) == 0  # it is remembered
+    assert "in the folder in which neverworse fit was run." in capsys.readouterr().err
 
 
 def test_a_table_that_changed_is_refused(place, capsys):

@@ -34,23 +34,12 @@ def test_the_page_is_made_again(folder):
     assert (folder / "report.html").read_bytes() == (folder / "again.html").read_bytes()
 
 
-def test_json_and_quiet_and_another_place(folder, tmp_path, capsys):
-    out = tmp_path / "elsewhere.html"
-    assert main(["report", str(folder), "--out", str(out), "--json"]) == 0
+def test_json_and_quiet(folder, capsys):
+    assert main(["report", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said == {"report": str(out), "claim": studies.binary().claim}
-    assert out.exists()
+    assert said == {"report": str(folder / "report.html"), "claim": studies.binary().claim}
     assert main(["report", str(folder), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("name", ["table.csv", "results/study.json"])
-def test_no_file_but_a_page_is_replaced(folder, name, capsys):
-    out = folder.parent / name
-    before = out.read_bytes() if out.exists() else None
-    assert main(["report", str(folder), "--out", str(out)]) == 2
-    assert "ends in .html" in capsys.readouterr().err
-    assert (out.read_bytes() if out.exists() else None) == before
 
 
 def test_a_disk_that_fills(folder):
@@ -123,8 +112,3 @@ def test_numbers_that_somebody_changed(folder, capsys, path, value):
     assert err.count("\n") == 1
     assert len(err) < 400
     assert files_in(folder) == ["study.json"]
-
-
-def test_a_place_that_is_not_there(folder, capsys):
-    assert main(["report", str(folder), "--out", "none/x.html"]) == 2
-    assert "There is no folder none. Make it" in capsys.readouterr().err

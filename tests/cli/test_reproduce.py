@@ -13,6 +13,7 @@ import pytest
 
 from neverworse._files import only_one
 from neverworse.cli import PACKAGES, _options, main
+from neverworse.datasets import PAPER_DATASETS
 from neverworse.experiments import EXPERIMENTS
 from tests.cli.tables import needs_signals
 
@@ -119,7 +120,7 @@ def test_interrupted_by_hand(tmp_path):
     ("arguments", "message"),
     [
         (("tables",), "invalid choice: 'tables' (choose from"),
-        (("--datasets", "Iris"), "There is no data set 'Iris'. Choose from BCI"),
+        (("--datasets", "Iris"), "invalid choice: 'Iris' (choose from"),
         (("--repeats", "0"), "--repeats: must be a whole number of at least 1, not '0'."),
         (("--jobs", "-1"), "--jobs: must be a whole number of at least 1, not '-1'."),
         (("--seed", "-1"), "--seed: must be a whole number between 0 and 4294967295, not '-1'."),
@@ -145,7 +146,7 @@ def test_missing_data(run, monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", offline)
-    code, out, err = run("table", "--datasets", "sonar", "--repeats", "1")
+    code, out, err = run("table", "--datasets", "Sonar", "--repeats", "1")
     assert (code, out) == (1, "")
     assert "The data set Sonar was not found." in err
     assert err.endswith("Without it: --datasets available\n")
@@ -193,3 +194,4 @@ def test_help_needs_none_of_what_runs_experiments(tmp_path):
 
 def test_names_are_those_of_the_experiments():
     assert tuple(EXPERIMENTS) == _options.EXPERIMENTS
+    assert list(PAPER_DATASETS) == _options.DATASETS

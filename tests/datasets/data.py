@@ -13,6 +13,11 @@ needs_data = pytest.mark.skipif(
 )
 
 
+def tried(error):
+    """Return the sources that the message of a `DataNotFoundError` lists, and their reasons."""
+    return [tuple(line.strip().split(": ", 1)) for line in str(error).splitlines()[1:-1]]
+
+
 def needs(package):
     return pytest.mark.skipif(
         importlib.util.find_spec(package) is None, reason=f"{package} is not installed"

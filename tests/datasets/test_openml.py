@@ -9,7 +9,7 @@ from neverworse.datasets import DataNotFoundError, load_paper_dataset, user_cach
 from neverworse.datasets import _sources as sources
 from neverworse.datasets._loaders import FACTS
 from neverworse.datasets._sources import find, read_csv
-from tests.datasets.data import DATA, needs_data
+from tests.datasets.data import DATA, needs_data, tried
 
 # Tumours are at OpenML as well, under names and codes of their own. scikit-learn has the same.
 WDBC = Bunch(**(FACTS["WDBC"] | {"packages": []}))
@@ -70,7 +70,7 @@ def refused(facts=WDBC):
     with pytest.raises(DataNotFoundError) as error:
         find(facts, None, True)
     assert not (user_cache() / facts.file).exists()
-    return error.value.tried[-1][1]
+    return tried(error.value)[-1][1]
 
 
 def test_what_differs_is_refused_and_not_kept(openml):

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import contextlib
 import errno
-import glob
 import io
 import os
 import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pkgutil import resolve_name
 from types import FrameType
 from typing import NoReturn
 
 from neverworse import __version__
-from neverworse._files import ending_signals, remove_unfinished
-from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse.cli import _common as common
 from neverworse.cli import _options
-from neverworse.cli._common import (
-    BROKEN_PIPE,
-    FAILURE,
-    INTERRUPTED,
-    USAGE,
-    check_packages,
-    exit_code,
-    plain,
-)
 
 # Sub-commands: the function that runs each, the extra that it needs, and a line of help.
 COMMANDS = {
@@ -47,11 +35,8 @@ PACKAGES = {
     "tables": ("jinja2", "matplotlib", "pyarrow", "skops", "tqdm"),
     "paper": ("jinja2", "joblib", "matplotlib", "pandas", "tqdm"),
 }
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # signals that end a program
 VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
-GRACE_SECONDS = 5.0  # for a library to return after a signal
-ASCII = "neverworse.ascii"  # how to encode characters that a terminal or a file cannot have
-IN_ASCII = {MINUS: "-", MISSING: "-", ELLIPSIS: "...", "±": "+/-", "∞": "inf"}
-IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*", "“": '"', "”": '"'}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,11 +45,9 @@ def main(argv: list[str] | None = None) -> int:
     An error that the user can fix is printed in a line. Returns the exit code.
     """
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
-    codecs.register_error(ASCII, _to_ascii)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
-            stream.reconfigure(errors=ASCII)
-    words = _words() if argv is None else argv
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # for what its encoding lacks
+    words = sys.argv[1:] if argv is None else argv
     parser, _ = build_parser()
     try:
         arguments = parser.parse_args(words)
@@ -79,51 +62,28 @@ def main(argv: list[str] | None = None) -> int:
     typed = (os.fsencode(word).decode("utf-8", "replace") for word in words)
     arguments.typed = shlex.join(["neverworse", *typed])
     with stopping() as signals:
-        code = _run(lambda: _call(arguments), f"neverworse {arguments.command}")
+        code = _run(arguments)
     return 128 + signals[0] if signals else code
 
 
-def _to_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Spell a character of ours in ASCII, and escape others."""
-    assert isinstance(error, UnicodeEncodeError)
-    character = error.object[error.start]
-    escaped = character.encode("ascii", "backslashreplace").decode()
-    return IN_ASCII.get(character, escaped), error.start + 1
-
-
-def _words() -> list[str]:
-    """Return the arguments of the process; Windows leaves it to programs to expand patterns."""
-    words = sys.argv[1:]
-    if sys.platform == "win32":
-        # One character is no pattern, but a mark of missing values, as in --missing "?".
-        found = ((w, sorted(glob.glob(w)) if len(w) > 1 else []) for w in words)  # noqa: PTH207
-        words = [path for word, paths in found for path in paths or [word]]
-    return words
-
-
-def _call(arguments: argparse.Namespace) -> int | None:
-    """Call the function of a sub-command, if the packages that it needs are installed."""
-    function, extra, _ = COMMANDS[arguments.command]
-    check_packages(extra, *PACKAGES.get(extra, ()))
-    if extra == "tables":
-        import pyarrow as pa
-
-        pa.enable_signal_handlers(False)  # they would not remove unfinished files
-    return resolve_name(f"neverworse.cli{function}")(arguments)
-
-
-def _run(run: Callable[[], int | None], prefix: str) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Run a sub-command, print an error that the user can fix, and return the exit code."""
+    function, extra, _ = COMMANDS[arguments.command]
     code: int | None
     try:
-        code = run()
+        common.check_packages(extra, *PACKAGES.get(extra, ()))
+        if extra == "tables":
+            import pyarrow as pa
+
+            pa.enable_signal_handlers(False)  # they would not remove unfinished files
+        code = resolve_name(f"neverworse.cli{function}")(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code or 0
     except KeyboardInterrupt as stop:
-        code, message = INTERRUPTED, f"stopped{f'. {stop}' if str(stop) else ''}"
+        code, message = common.INTERRUPTED, f"stopped{f'. {stop}' if str(stop) else ''}"
     except MemoryError:
-        code, message = FAILURE, "error: There is not enough memory for this."
+        code, message = common.FAILURE, "error: There is not enough memory for this."
     except OSError as error:
         # Windows has no error of its own for a pipe that nobody reads.
         invalid = sys.platform == "win32" and error.errno == errno.EINVAL and not error.filename
@@ -131,16 +91,17 @@ def _run(run: Callable[[], int | None], prefix: str) -> int:
             # The reader, for example head, has seen enough. Python flushes once more at exit, and
             # would complain again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return BROKEN_PIPE
+            return common.BROKEN_PIPE
         path = error.filename2 or error.filename  # of a renaming, the new name
-        code, message = FAILURE, f"error: {f'{path}: ' if path else ''}{error.strerror or error}"
+        place = f"{path}: " if path else ""
+        code, message = common.FAILURE, f"error: {place}{error.strerror or error}"
     except Exception as error:
-        code, message = exit_code(error), f"error: {error}"
+        code, message = common.exit_code(error), f"error: {error}"
         if code is None:
             raise
-    lines = (plain(line) for line in f"{prefix}: {message}".split("\n"))
+    lines = f"neverworse {arguments.command}: {message}".split("\n")
     with contextlib.suppress(OSError):  # a terminal that is gone
-        print("\n".join(lines), file=sys.stderr)
+        print("\n".join(map(common.plain, lines)), file=sys.stderr)
     return code
 
 
@@ -148,9 +109,7 @@ def _run(run: Callable[[], int | None], prefix: str) -> int:
 def stopping() -> Iterator[list[int]]:
     """Raise `KeyboardInterrupt` at a signal that ends programs, and append it to the list.
 
-    Signals that are ignored (nohup) or handled by another program are left alone. Python handles a
-    signal when a library returns. Some do not while they wait, for example for rows from a pipe:
-    after a while, a thread removes unfinished files and ends the process.
+    Signals that are ignored (nohup) or handled by another program are left alone.
     """
     came: list[int] = []
 
@@ -160,42 +119,24 @@ def stopping() -> Iterator[list[int]]:
             raise KeyboardInterrupt
 
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    before = {number: now for number, now in ending_signals().items() if now in usual}
-    if not before:
-        yield came
-        return
-    done = threading.Event()
-    reader, writer = os.pipe()
-    if hasattr(os, "set_blocking"):  # not on Windows before Python 3.12, which does without
-        os.set_blocking(writer, False)
-    threading.Thread(target=_end, args=(reader, set(before), done), daemon=True).start()
-    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():  # others handle no signals
+        known = []
+    before = {n: signal.getsignal(n) for n in known if signal.getsignal(n) in usual}
     for number in before:
         signal.signal(number, stop)
     try:
         yield came
     finally:
-        done.set()
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(woken)
-        os.close(writer)
-
-
-def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
-    """End the process some time after a signal, if it has not ended by itself."""
-    with open(reader, "rb", buffering=0) as signals:
-        while number := signals.read(1):
-            if number[0] in numbers and not done.wait(GRACE_SECONDS):
-                remove_unfinished()
-                os._exit(128 + number[0])
 
 
 class Command(argparse.ArgumentParser):
     """A sub-command, whose errors are one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: error: {message}\n")
+        self.exit(common.USAGE, f"{self.prog}: error: {message}\n")
 
 
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
@@ -234,7 +175,7 @@ def _print_versions() -> int:
 
 def complete(arguments: argparse.Namespace) -> None:
     """Print a completion script for a shell."""
-    check_packages("tables", "shtab")
+    common.check_packages("tables", "shtab")
     import shtab
 
     parser, commands = build_parser()

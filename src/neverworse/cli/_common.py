@@ -10,13 +10,12 @@ import os
 import shutil
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neverworse._words import cropped, install
+from neverworse._words import cropped, install, printed
 
 if TYPE_CHECKING:
     from neverworse.study import Study
@@ -27,7 +26,6 @@ FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Our own: an audit without a guarantee; a table, or a model file, that cannot be used.
 NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
 MIN_WIDTH, MAX_WIDTH = 40, 88  # characters; longer lines are hard to read
-NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class CommandError(Exception):
@@ -43,24 +41,16 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, CommandError):
         return error.code
     tables = sys.modules.get("neverworse.tables")  # no error is of a module that is not imported
-    if tables is None:
-        return None
     codes = (
-        (tables.TableError, BAD_TABLE),
-        (tables.ModelFileError, BAD_MODEL),
-        (tables.PlanError, USAGE),
+        {}
+        if tables is None
+        else {
+            tables.TableError: BAD_TABLE,
+            tables.ModelFileError: BAD_MODEL,
+            tables.PlanError: USAGE,
+        }
     )
-    return next((code for kind, code in codes if isinstance(error, kind)), None)
-
-
-@contextlib.contextmanager
-def without_convergence_warnings() -> Iterator[None]:
-    """Ignore convergence warnings: certificates and notes say the same, for the command line."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 
 @contextlib.contextmanager
@@ -89,22 +79,18 @@ def check_folder(folder: Path) -> None:
     nearest = next(existing, folder)  # nothing exists on a drive that is not there
     if not nearest.is_dir():
         raise CommandError(f"{nearest} is not a folder. Name a folder: --out DIR.")
-    _check_writable(nearest, "--out DIR")
+    if not os.access(nearest, os.W_OK):
+        message = f"{nearest} cannot be written to. Name another folder: --out DIR."
+        raise CommandError(message, FAILURE)
 
 
 def check_out_file(path: Path, option: str = "--out FILE") -> None:
     """Raise an error if the file cannot be written."""
-    if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is not a regular file. Name a file: {option}.")
-    if not path.parent.is_dir():
-        raise CommandError(f"There is no folder {path.parent}. Make it, or name another: {option}.")
-    _check_writable(path.parent, option)
-
-
-def _check_writable(folder: Path, option: str) -> None:
-    if not os.access(folder, os.W_OK):
-        message = f"{folder} cannot be written to. Name another folder: {option}."
-        raise CommandError(message, FAILURE)
+    is_other = path.exists() and not path.is_file()
+    if is_other or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise CommandError(
+            f"{path} cannot be written. Name a file in a folder that you can write to: {option}."
+        )
 
 
 def check_packages(extra: str, *needed: str) -> None:
@@ -139,18 +125,18 @@ def print_results(arguments: argparse.Namespace, facts: Any, lines: Iterable[str
 def wrapped(text: str, first: str = "", others: str | None = None) -> str:
     """Wrap a paragraph; its first line starts with `first`, and others with that or `others`."""
     filled = textwrap.fill(
-        plain(text).replace(" %", f"{NO_BREAK}%"),
+        plain(text).replace(" %", "\N{NO-BREAK SPACE}%"),
         min(MAX_WIDTH, max(MIN_WIDTH, shutil.get_terminal_size().columns - 1)),
         initial_indent=first,
         subsequent_indent=first if others is None else others,
         break_on_hyphens=False,
     )
-    return filled.replace(NO_BREAK, " ")
+    return filled.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def plain(text: str) -> str:
     """Return text without control characters, which could move the cursor, or worse."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return "".join(c if c.isprintable() else " " for c in printed(text))
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:

@@ -12,21 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-N_DEMO = 398  # training rows of the demo
-# Names that neverworse.experiments has as well; a test compares them.
+# Names that neverworse.experiments and datasets have as well; a test compares them.
 EXPERIMENTS = ("robustness", "curves", "table", "timing", "evidence")
+DATASETS = ["BCI", "COIL2", "Diabetes", "Digit1", "g241c", "g241d", "Haberman", "Ionosphere"]
+DATASETS += ["Mammography", "Parkinsons", "Sonar", "SPECT", "SPECTF", "Transfusion", "USPS", "WDBC"]
 AVAILABLE = "available"
 PATHS = ("DIR", "FILE", "FILE.json", "MODEL")  # placeholders of options that take a path
 TARGET = "labels; empty cells are unlabeled rows"
 MARKER = "a value of the target that marks unlabeled rows, besides empty cells; repeatable"
-TRUST = (
-    "open models that predict with compiled code, such as forests, nearest neighbors and SVC; a "
-    "malicious file could crash this program, so use it only for files that you trust"
-)
-FORMULAS = (
-    "write ids and classes to CSV unchanged, even if a spreadsheet would run them as formulas "
-    "(default: with an apostrophe before them)"
-)
+TRUST = "open models that predict with compiled code, such as forests; only of files that you trust"
+FORMULAS = "write ids and classes that look like formulas to CSV without an apostrophe before them"
 
 Add = Callable[..., None]
 
@@ -116,16 +111,6 @@ def _encoding(text: str) -> str:
     return text
 
 
-def _dataset(text: str) -> str:
-    from neverworse.datasets import PAPER_DATASETS
-
-    names = {name.lower(): name for name in (*PAPER_DATASETS, AVAILABLE, "all")}
-    if text.lower() not in names:
-        known = ", ".join(names.values())
-        raise argparse.ArgumentTypeError(f"There is no data set {text!r}. Choose from {known}.")
-    return names[text.lower()]
-
-
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = options(parser, "reading tables")
     add("--delimiter C", "delimiter of CSV files (default: detected)", type=_delimiter)
@@ -153,11 +138,8 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     predictions.csv, certificate.json, study.json and report.html.
     """
     add = options(parser)
-    add(
-        "TABLE...",
-        "CSV, TSV, Parquet, Feather, Arrow, JSON lines or Excel, compressed or not; several files "
-        "with the same columns, or - for standard input",
-    )
+    formats = "CSV, TSV, Parquet, Feather, Arrow, JSON lines or Excel"
+    add("TABLE...", f"{formats}, compressed or not; one or more files, or - for stdin")
     add("--target COLUMN", TARGET, required=True)
     add("--unlabeled TABLE...", "more rows without labels, with the same columns")
     add("--out DIR", "folder for results", default=Path("neverworse-fit"))
@@ -165,11 +147,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     _add_columns(options(parser, "columns"))
     _add_model(options(parser, "model"))
     add = options(parser, "evaluation and resources")
-    add(
-        "--compare",
-        "compare with logistic regression, random forest, gradient boosting, self-training, "
-        "self-learning, TSVM and label spreading as well",
-    )
+    add("--compare", "compare with more methods, such as random forests and self-training")
     add("--no-curves", "leave the learning curves out of the report")
     add("--seed N", "random seed", type=_seed, default=0)
     larger = "leave larger tables on disk (default: half of the free memory)"
@@ -185,76 +163,41 @@ def _add_columns(add: Add) -> None:
     add("--categorical COLUMN...", categories)
     dates = "order of ambiguous dates such as 01/02/2026"
     add("--dates day-first|month-first", dates, default=None)
-    add(
-        "--plan FILE.json",
-        "show how columns would be read, and stop; with a name, also write this plan to a file, to "
-        "edit it and use it with --columns",
-        nargs="?",
-        const="",
-        type=_plan_path,
-    )
+    plan = "show how columns would be read, and stop; with a name, write it to a file to edit"
+    add("--plan FILE.json", plan, nargs="?", const="", type=_plan_path)
     add("--columns FILE.json", "read columns as this plan says; other columns are detected")
     add("--missing-label VALUE", MARKER, dest="markers", action="append", default=None)
 
 
 def _add_model(add: Add) -> None:
-    add(
-        "--model NAME",
-        "what model.skops holds: auto (what the verdict recommends), projected, supervised, "
-        "stacked, icls, or another method by its name, such as 'random forest'",
-        default="auto",
-    )
+    held = "what model.skops holds: auto (by the verdict), projected, supervised, stacked, a method"
+    add("--model NAME", held, default="auto")
     add(
         "--candidates NAME...",
-        "methods towards which the stacked model moves the supervised one, as far as the labels "
-        "support it with confidence: icls, self-learning, 'logistic regression', 'random forest' "
-        "(by default, these four), 'gradient boosting', self-training, projected; or: none",
+        "methods towards which the stacked model may move the supervised one (default: icls, "
+        "self-learning, 'logistic regression', 'random forest'); or none",
         default=None,
     )
-    add(
-        "--alpha A",
-        "ridge penalty of the supervised model: a number, or loo to choose it by exact "
-        "leave-one-out on the labeled rows",
-        type=number(float, 0, word="loo"),
-        default="loo",
-    )
-    add(
-        "--constraint-alpha A",
-        "ridge penalty in the loss that the guarantee is about: a number, or same, for that of the "
-        "supervised model. With a smaller one, part of the improvement is the smaller penalty "
-        "itself; the certificate says how much",
-        type=number(float, 0, word="same"),
-        default="same",
-    )
-    add(
-        "--distance all|labeled|unlabeled|euclidean",
-        "distance in which the supervised model is projected; all and unlabeled give a guarantee",
-    )
-    add(
-        "--kernel linear|rbf|laplacian|auto",
-        "kernel of the supervised and the projected model, with gamma chosen by leave-one-out; "
-        "auto is rbf if it predicts left-out labels clearly better, linear otherwise",
-    )
+    penalty = "ridge penalty of the supervised model; loo: chosen by leave-one-out"
+    add("--alpha A", penalty, type=number(float, 0, word="loo"), default="loo")
+    penalty = "ridge penalty in the loss of the guarantee; same: that of the supervised model"
+    add("--constraint-alpha A", penalty, type=number(float, 0, word="same"), default="same")
+    distance = "distance of the projection; all and unlabeled give a guarantee"
+    add("--distance all|labeled|unlabeled|euclidean", distance)
+    kernel = "kernel of both models; auto is rbf if it predicts left-out labels clearly better"
+    add("--kernel linear|rbf|laplacian|auto", kernel)
     add(
         "--prior [CLASS=]LOW..HIGH",
         "share of a class (of two: the second in sorted order) among the unlabeled rows, as 0.4 or "
         "0.3..0.5; or confidence, for a confidence interval from the labels; repeatable",
         action="append",
     )
-    add(
-        "--class-weight balanced",
-        "weight labeled rows so that every class has the same total weight; the guarantee is then "
-        "about the weighted squared error",
-        choices=("balanced",),
-    )
+    weights = "give every class the same total weight, in the guarantee as well"
+    add("--class-weight balanced", weights, choices=("balanced",))
     positive = "the class that precision, recall and F1 are about (default: the rarer of two)"
     add("--positive CLASS", positive)
-    add(
-        "--threshold RULE",
-        "predict the positive class at or above this probability: a number (default: 0.5); or "
-        "chosen on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a missed "
-        "positive costs 5 times as much as a false alarm",
-    )
+    rule = "when to predict it: from a probability (default: 0.5) on, or balanced, f1 or cost=5:1"
+    add("--threshold RULE", rule)
     add("--calibrate", "calibrate probabilities on held-out labeled rows (Platt's sigmoid)")
 
 
@@ -286,11 +229,8 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     other = "the other model (default: the supervised one inside a model of neverworse fit)"
     add("--against MODEL", other)
     add("--target COLUMN", TARGET, required=True)
-    add(
-        "--response auto|predict_proba|score|error",
-        "what to compare: probabilities, least squares scores (of targets 0 and 1), or predicted "
-        "classes; auto is scores if both models have them, otherwise probabilities, or classes",
-    )
+    response = "what to compare; auto is scores of least squares, or else probabilities, or classes"
+    add("--response auto|predict_proba|score|error", response)
     add("--weight COLUMN", "weights of the rows")
     add("--drop COLUMN...", "columns that are not features")
     add("--missing-label VALUE", MARKER, action="append")
@@ -304,7 +244,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     """Rewrite report.html from the results of neverworse fit."""
     add = options(parser)
     add("DIR", "the --out folder of neverworse fit")
-    add("--out FILE", "where to write it (default: DIR/report.html)")
     _add_output(parser)
 
 
@@ -332,8 +271,6 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     step("--fill", "write the table with all answers in its target, to fit again")
     files = "file that --next (default: to_label.csv) or --fill (default: filled.csv) writes"
     add("--out FILE", files)
-    place = "where neverworse fit was run, if its tables are not found from here"
-    add("--from DIR", place, dest="place")
     port = "port of --serve, on this computer only; 0 is any that is free"
     add("--port N", port, type=number(int, 0, 65535), default=0)
     add("--no-browser", "with --serve, only print the address")
@@ -349,8 +286,6 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
     add = options(parser)
     files = "folder for the picture constraint-set.png and the table patients.csv"
     add("--out DIR", files, default=Path("neverworse-demo"))
-    n_labels = number(int, 2, N_DEMO - 1)
-    add("--labels N", "number of training rows that keep their label", type=n_labels, default=40)
     add("--seed N", "random seed", type=_seed, default=0)
 
 
@@ -362,10 +297,10 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """
     add = options(parser)
     names = f"{', '.join(EXPERIMENTS)}, or all of the paper (all but evidence)"
-    choices = (*EXPERIMENTS, "all")
-    add("EXPERIMENT...", names, nargs="*", choices=choices, default="all")
+    add("EXPERIMENT...", names, nargs="*", choices=(*EXPERIMENTS, "all"), default="all")
     names = f"data sets of the paper, or {AVAILABLE}, for those that are found (default: all)"
-    add("--datasets NAME...", names, type=_dataset, default=None)
+    choices = (*DATASETS, AVAILABLE, "all")
+    add("--datasets NAME...", names, choices=choices, default=None)
     n = number(int, 1)
     add("--repeats N", "repeats of each experiment (default: as published)", type=n)
     add("--protocol code|text", "follow the published code, or the text")

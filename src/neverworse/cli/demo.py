@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import shlex
-import shutil
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -28,30 +27,25 @@ from neverworse._palette import BLUE, GREEN, GREY, ORANGE
 from neverworse._typing import AnyArray, Matrix
 from neverworse._words import install
 from neverworse.cli import _common as common
-from neverworse.cli._options import N_DEMO
-from neverworse.estimators import LinearClassifier, class_scores
+from neverworse.estimators import class_scores
 from neverworse.model_selection import mask_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PICTURE, N_LABELED, N_ROWS = "constraint-set.png", 4, 40
-TABLE, CLINICS = "patients.csv", ("north", "south", "east")
-FIRST_DAY, N_DAYS = "2024-01-01", 400
-EMPTY_SHARE = 0.03  # of the cells
+N_LABELS, N_TRAIN = 40, 398
+PICTURE, TABLE = "constraint-set.png", "patients.csv"
+CLINICS, FIRST_DAY, N_DAYS = ("north", "south", "east"), "2024-01-01", 400
+EMPTY_SHARE = 0.03  # of the cells of the table
 Rows = tuple[Matrix, AnyArray]  # with their true labels
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture and a table to try."""
     common.check_folder(arguments.out)
-    train, test, y_known = hide_labels(arguments.labels, arguments.seed)
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {arguments.seed}\n")
-    with common.without_convergence_warnings():
-        projected = ProjectedLeastSquaresClassifier().fit(train[0], y_known)
-        icls = ICLSClassifier().fit(train[0], y_known)
-    _print_comparison(projected, icls, train, test, arguments.labels)
-    _print_certificate(projected, *train)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        _compare(*hide_labels(arguments.seed))
     arguments.out.mkdir(parents=True, exist_ok=True)
     if find_spec("matplotlib") is None:
         print(f"No picture: matplotlib is missing. {install('plots')}")
@@ -59,64 +53,55 @@ def run(arguments: argparse.Namespace) -> None:
         path, figure = arguments.out / PICTURE, draw()
         write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
         print(f"Picture of a projection in two dimensions: {path}")
-    path, content = arguments.out / TABLE, patients(arguments.labels, arguments.seed)
-    write_whole(path, lambda file: file.write(content))
+    path, table = arguments.out / TABLE, patients(arguments.seed)
+    write_whole(path, lambda file: np.savetxt(file, table, fmt="%s", delimiter=","))
     print(f"The same data as a table, to try next: {path}")
+    program = sys.argv[0] if Path(sys.argv[0]).stem == "neverworse" else "neverworse"
     # Shells of Windows take slashes as well, and not all of them the quotes of others.
     words = ["fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
-    print(f"\n  {_program()} {shlex.join(words)}")
+    print(f"\n  {program} {shlex.join(words)}")
 
 
-def _program() -> str:
-    """Return what to type to run this program: its path if shells do not find it by its name."""
-    called = Path(sys.argv[0])
-    if called.stem != "neverworse" or shutil.which("neverworse") is not None:
-        return "neverworse"
-    # In the name of a program, cmd.exe takes no slashes.
-    return str(called) if sys.platform == "win32" else shlex.quote(str(called))
-
-
-def hide_labels(n_labels: int, seed: int) -> tuple[Rows, Rows, AnyArray]:
+def hide_labels(seed: int) -> tuple[Rows, Rows, AnyArray]:
     """Return standardised training and test rows, and training labels of which most are -1."""
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
-        X, y, train_size=N_DEMO, stratify=y, random_state=seed
+        X, y, train_size=N_TRAIN, stratify=y, random_state=seed
     )
-    y_known = mask_labels(y_train, n_labeled=n_labels, stratify=True, random_state=seed)
+    y_known = mask_labels(y_train, n_labeled=N_LABELS, stratify=True, random_state=seed)
     scaler = StandardScaler().fit(X_train)  # on labeled and unlabeled rows
     return (scaler.transform(X_train), y_train), (scaler.transform(X_test), y_test), y_known
 
 
-def _print_comparison(
-    projected: ProjectedLeastSquaresClassifier,
-    icls: ICLSClassifier,
-    train: Rows,
-    test: Rows,
-    n_labels: int,
-) -> None:
+def _compare(train: Rows, test: Rows, y_known: AnyArray) -> None:
+    """Fit four classifiers; print a table, and the certificate of the projected one."""
     X, y = train
-    alpha = projected.certificate_.penalty
+    projected = ProjectedLeastSquaresClassifier().fit(X, y_known)
+    certificate, supervised = projected.certificate_, projected.supervised_
+    alpha = certificate.penalty
     text = (
-        f"Of the {len(y)} training rows, {n_labels} keep their labels, and the other "
-        f"{len(y) - n_labels} are unlabeled. {len(test[1])} test rows are held out. The "
-        f"{X.shape[1]} features are standardised on the training rows. The supervised classifier "
-        f"is least squares on the {n_labels} labels with the ridge penalty alpha = {alpha:.4g}, "
-        "chosen by leave-one-out; the constraint set and the loss of the guarantee have the same "
-        "penalty."
+        f"Of the {len(y)} training rows, {N_LABELS} keep their labels, and the other "
+        f"{len(y) - N_LABELS} are unlabeled. {len(test[1])} test rows are held out. The supervised "
+        f"classifier is least squares with the ridge penalty alpha = {alpha:.4g}, chosen by "
+        "leave-one-out; the constraint set and the loss of the guarantee have the same penalty."
     )
     print(f"{common.wrapped(text)}\n")
-    both = f"{n_labels} labels, {len(y)} rows"
+
+    def loss(classifier: Any, part: Matrix, truth: AnyArray) -> float:
+        return float(((class_scores(classifier, part)[:, 1] - truth) ** 2).sum())
+
+    both = f"{N_LABELS} labels, {len(y)} rows"
     rows = []
     for name, trained_on, classifier in (
-        ("supervised", f"{n_labels} labels", projected.supervised_),
+        ("supervised", f"{N_LABELS} labels", supervised),
         ("projected", both, projected),
-        ("ICLS", both, icls),
+        ("ICLS", both, ICLSClassifier().fit(X, y_known)),
         ("oracle", f"{len(y)} labels", LeastSquaresClassifier(alpha).fit(X, y)),
     ):
         row = [name, trained_on]
         for part, truth in (train, test):
             row.append(f"{(classifier.predict(part) != truth).mean():.1%}")
-            row.append(f"{_total_loss(classifier, part, truth) / len(truth):.4f}")
+            row.append(f"{loss(classifier, part, truth) / len(truth):.4f}")
         rows.append(row)
     head = ("classifier", "trained on", "error", "loss", "test error", "test loss")
     print(common.aligned(head, rows, right=(2, 3, 4, 5)))
@@ -128,18 +113,11 @@ def _print_comparison(
         "hidden labels are. Nothing is proved about errors, test rows or ICLS."
     )
     print(common.wrapped(text))
-
-
-def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
-    return float(((class_scores(classifier, X)[:, 1] - y) ** 2).sum())
-
-
-def _print_certificate(projected: ProjectedLeastSquaresClassifier, X: Matrix, y: AnyArray) -> None:
     print("\nCertificate of projected (here, losses are sums over the training rows)\n")
-    print(common.wrapped(projected.certificate_.summary(), "  "))
+    print(common.wrapped(certificate.summary(), "  "))
     before, after = (
-        _total_loss(model, X, y) + projected.certificate_.penalty * float((model.coef_**2).sum())
-        for model in (projected.supervised_, projected)
+        loss(model, X, y) + alpha * float((model.coef_**2).sum())
+        for model in (supervised, projected)
     )
     text = (
         "With the true labels, which no classifier but the oracle saw, the loss plus its penalty "
@@ -148,7 +126,7 @@ def _print_certificate(projected: ProjectedLeastSquaresClassifier, X: Matrix, y:
     print(f"\n{common.wrapped(text)}\n")
 
 
-def draw() -> Figure:
+def draw(n_labeled: int = 4, n_rows: int = 40) -> Figure:
     """Draw three classifiers of one feature: their scores, and their weights.
 
     The two classes overlap, but the rows with a label happen to be far apart: a line through them
@@ -159,54 +137,44 @@ def draw() -> Figure:
     from neverworse.plots import ConstraintSetDisplay
 
     rng = np.random.default_rng(327)
-    y_true = np.tile([0, 1], N_ROWS // 2)
-    x = rng.normal(size=N_ROWS) + 0.8 * (2 * y_true - 1)
-    y = np.where(np.arange(N_ROWS) < N_LABELED, y_true, -1)
-    labeled, unlabeled = x[y >= 0], x[y < 0]
-    projected = ProjectedLeastSquaresClassifier(alpha=0.0).fit(x[:, None], y)
-    oracle = LeastSquaresClassifier().fit(x[:, None], y_true)
+    y_true = np.tile([0, 1], n_rows // 2)
+    x = rng.normal(size=n_rows) + 0.8 * (2 * y_true - 1)
+    X, y = x[:, None], np.where(np.arange(n_rows) < n_labeled, y_true, -1)
+    projected = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
+    oracle = LeastSquaresClassifier().fit(X, y_true)
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     scores, weights = figure.subplots(1, 2)
-    title: dict[str, Any] = {"size": 10.5, "pad": 42}  # above the legend of the weights
-
-    for label, style in ((0.0, "solid"), (0.5, "dotted"), (1.0, "solid")):
-        scores.axhline(label, color=GREY, linewidth=0.6, linestyle=style)
     ends = np.array([x.min() - 0.3, x.max() + 0.3])
-    for name, classifier, colour, dashes in (
-        (f"supervised: {N_LABELED} labels", projected.supervised_, ORANGE, (6, 2)),
-        (f"projected: {N_LABELED} labels, {N_ROWS} rows", projected, BLUE, ()),
-        (f"oracle: all {N_ROWS} labels", oracle, GREEN, (6, 2, 1, 2)),
+    for name, classifier, colour, style in (
+        (f"supervised: {n_labeled} labels", projected.supervised_, ORANGE, "dashed"),
+        (f"projected: {n_labeled} labels, {n_rows} rows", projected, BLUE, "solid"),
+        (f"oracle: all {n_rows} labels", oracle, GREEN, "dashdot"),
     ):
         score = class_scores(classifier, ends[:, None])[:, 1]
-        scores.plot(ends, score, color=colour, dashes=dashes, linewidth=1.8, label=name)
-    name = f"{len(labeled)} labeled rows"
-    diamonds: dict[str, Any] = {"markersize": 7, "markeredgecolor": "white", "zorder": 3}
-    scores.plot(labeled, y[y >= 0], "kD", label=name, **diamonds)
-    name, at = f"{len(unlabeled)} unlabeled rows", scores.get_xaxis_transform()
-    scores.plot(unlabeled, 0.03 + 0 * unlabeled, "k|", markersize=11, label=name, transform=at)
+        scores.plot(ends, score, color=colour, linestyle=style, label=name)
+    scores.plot(x[y >= 0], y[y >= 0], "kD", label=f"{n_labeled} labeled rows")
+    rest = x[y < 0]
+    scores.plot(rest, 0 * rest + 0.5, "|", color=GREY, label=f"{len(rest)} unlabeled rows")
     scores.set(xlim=ends, xlabel="x1", ylabel="score")
     scores.set_yticks([0.0, 0.5, 1.0], ["label 0", "0.5", "label 1"])
-    scores.legend(loc="upper left", framealpha=1.0, edgecolor="white")
+    scores.legend(loc="upper left")
+    title: dict[str, Any] = {"size": 10.5, "pad": 42}  # above the legend of the weights
     scores.set_title("Three classifiers of one feature: score = weight · x1 + intercept", **title)
-
-    ConstraintSetDisplay.from_estimator(projected, x[:, None], y, y_true=y_true, ax=weights)
+    ConstraintSetDisplay.from_estimator(projected, X, y, y_true=y_true, ax=weights)
     weights.set_title("Their weights, and all weights that some labeling gives", **title)
     return figure
 
 
-def patients(n_labels: int, seed: int) -> bytes:
-    """Return the breast cancer data as CSV: few diagnoses, ids, and two irrelevant columns."""
+def patients(seed: int) -> AnyArray:
+    """Return the breast cancer data as text: few diagnoses, ids, and two irrelevant columns."""
     data = load_breast_cancer()
     rng = np.random.default_rng(seed)
     n_rows = len(data.data)
-    labeled = np.isin(np.arange(n_rows), rng.permutation(n_rows)[:n_labels])
+    labeled = np.isin(np.arange(n_rows), rng.permutation(n_rows)[:N_LABELS])
     numbers = np.where(rng.random(data.data.shape) < EMPTY_SHARE, "", np.char.mod("%g", data.data))
     clinics = np.array(CLINICS)[rng.integers(0, len(CLINICS), n_rows)]
     days = np.datetime64(FIRST_DAY) + rng.integers(0, N_DAYS, n_rows)
     diagnoses = np.where(labeled, data.target_names[data.target], "")
     ids = np.char.mod("P%03d", np.arange(1, n_rows + 1))
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["patient", *data.feature_names, "clinic", "seen", "diagnosis"])
-    table.writerows(np.column_stack([ids, numbers, clinics, days.astype(str), diagnoses]))
-    return text.getvalue().encode()
+    head = ["patient", *data.feature_names, "clinic", "seen", "diagnosis"]
+    return np.vstack([head, np.column_stack([ids, numbers, clinics, days.astype(str), diagnoses])])

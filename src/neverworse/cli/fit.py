@@ -6,6 +6,7 @@ import argparse
 import hashlib
 import json
 import shlex
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
@@ -14,61 +15,41 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from sklearn.exceptions import ConvergenceWarning
 
+from neverworse import study as studies
 from neverworse import tables
 from neverworse._files import check_replaceable, scratch_folder, write_whole
-from neverworse._words import count, decimal, grouped, interval, signed
+from neverworse._words import count, decimal, grouped, interval
 from neverworse.cli import _common as common
-from neverworse.study import (
-    OUTPUTS,
-    DataFacts,
-    FileFacts,
-    FitSettings,
-    Numbers,
-    Study,
-    ThresholdRule,
-    add_unlabeled,
-    assess,
-    candidates_named,
-    feature_columns,
-    fit_table,
-    leaking_columns,
-    looks_at,
-    named,
-    write_outputs,
-)
 
 LABEL_WIDTH = 12
 MAX_COLUMNS = 40  # in the table of columns
-MAX_IMPORTANT = 5  # columns or features
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table; fit, assess and write the results, or show the plan."""
     _check_roles(arguments)
-    if arguments.plan is None:
-        common.check_folder(arguments.out)
-    elif arguments.plan:
-        common.check_out_file(Path(arguments.plan), "--plan FILE.json")
-    with common.without_convergence_warnings(), scratch_folder("neverworse-") as scratch:
+    # Certificates and notes say what the warnings say, in words for the command line.
+    quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)
+    with quiet, scratch_folder("neverworse-") as scratch:
         if arguments.plan is None:
-            _run(arguments, scratch)
+            _fit(arguments, scratch)
         else:
-            _, table, settings = read_tables(arguments, settings_of(arguments), scratch)
-            show_plan(arguments, table, settings)
+            _show_plan(arguments, scratch)
 
 
-def _run(arguments: argparse.Namespace, scratch: Path) -> None:
-    check_replaceable(arguments.out / name for name in OUTPUTS)
-    settings = settings_of(arguments)
+def _fit(arguments: argparse.Namespace, scratch: Path) -> None:
+    common.check_folder(arguments.out)
+    check_replaceable(arguments.out / name for name in studies.OUTPUTS)
     with common.progress(arguments) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
-        files, table, settings = read_tables(arguments, settings, scratch)
+        files, table, settings = read_tables(arguments, scratch)
         facts = pool.submit(lambda: [file_facts(file) for file in files])
         bar("fitting", 0.0)
-        fit = fit_table(table, settings)
+        fit = studies.fit_table(table, settings)
         del table  # only its features are needed from here on
-        study, scored, chosen = assess(
+        study, scored, chosen = studies.assess(
             fit,
             settings,
             files=facts.result(),
@@ -81,10 +62,9 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
-        paths = write_outputs(
-            *(arguments.out, chosen, study, scored, settings.id),
-            keep_formulas=arguments.keep_formulas,
-        )
+        results = (chosen, study, scored, settings.id)
+        keep = arguments.keep_formulas
+        paths = studies.write_outputs(arguments.out, *results, keep_formulas=keep)
     outputs = {path.name: str(path) for path in paths}
     common.print_results(arguments, {**study.to_dict(), "outputs": outputs}, summary(study, paths))
 
@@ -101,9 +81,9 @@ def _check_roles(arguments: argparse.Namespace) -> None:
             )
 
 
-def settings_of(arguments: argparse.Namespace) -> FitSettings:
+def settings_of(arguments: argparse.Namespace) -> studies.FitSettings:
     """Return the settings of a fit; most have the names and types of the arguments."""
-    names = {field.name for field in fields(FitSettings)} - {"decimal"}  # which is detected later
+    names = {each.name for each in fields(studies.FitSettings)} - {"decimal"}  # detected later
     given = {name: value for name, value in vars(arguments).items() if name in names}
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
     given["prior"] = common.parse_prior(arguments.prior)
@@ -117,26 +97,27 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
         roles = (arguments.id, arguments.weight)  # they come before the plan
         given["columns"] = {name: plan for name, plan in columns.items() if name not in roles}
     try:
-        given["model"] = named(arguments.model)
+        given["model"] = studies.named(arguments.model)
         if arguments.candidates is not None:
-            given["candidates"] = candidates_named(arguments.candidates)
+            given["candidates"] = studies.candidates_named(arguments.candidates)
         if arguments.threshold is not None:
-            given["threshold"] = ThresholdRule.parse(arguments.threshold)
+            given["threshold"] = studies.ThresholdRule.parse(arguments.threshold)
     except ValueError as error:
         raise common.CommandError(str(error)) from None
-    settings = FitSettings(**given)
+    settings = studies.FitSettings(**given)
     if settings.model == "stacked" and not settings.candidates:
         raise common.CommandError("--model stacked needs candidates. Remove --candidates none.")
     return settings
 
 
 def read_tables(
-    arguments: argparse.Namespace, settings: FitSettings, scratch: Path
-) -> tuple[list[tables.TableFile], pa.Table | tables.StoredTable, FitSettings]:
+    arguments: argparse.Namespace, scratch: Path
+) -> tuple[list[tables.TableFile], pa.Table | tables.StoredTable, studies.FitSettings]:
     """Read the tables; one that is larger than memory stays on disk, as it is or as Parquet."""
+    settings = settings_of(arguments)
     files, others = tables.table_files(arguments.table), tables.table_files(arguments.unlabeled)
     every = [*files, *others]
-    for path in (arguments.out / name for name in OUTPUTS):
+    for path in (arguments.out / name for name in studies.OUTPUTS):
         if any(path.exists() and not file.once and path.samefile(file.path) for file in files):
             raise common.CommandError(f"{path} would be replaced. Name another folder: --out DIR.")
     options = tables.found_options(every, common.read_options(arguments, settings.text))
@@ -155,20 +136,20 @@ def read_tables(
     table = tables.read_table(files, options)
     if others:
         added = tables.read_table(others, options)
-        table = add_unlabeled(table, added, settings, others[0].name)
+        table = studies.add_unlabeled(table, added, settings, others[0].name)
     return every, table, settings
 
 
-def file_facts(file: tables.TableFile) -> FileFacts:
+def file_facts(file: tables.TableFile) -> studies.FileFacts:
     """Return the size and the hash of a file."""
     if file.once:
-        return FileFacts(file.name, None, None)
+        return studies.FileFacts(file.name, None, None)
     with Path(file.path).open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        return FileFacts(tables.printable(Path(file.path).name), stream.tell(), sha256)
+        return studies.FileFacts(tables.printable(Path(file.path).name), stream.tell(), sha256)
 
 
-def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
+def summary(study: studies.Study, paths: Sequence[Path]) -> Iterator[str]:
     """Yield paragraphs: what to do first, then the evidence, then what was read."""
     verdict, model = study.verdict, study.model
     yield common.wrapped(verdict.headline)
@@ -185,8 +166,7 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     yield ""
     if study.comparison is not None:
         yield from _comparison(study)
-        yield from _numbers(study)
-        yield f"{common.wrapped(_most_important(study))}\n"
+        yield _numbers(study)
     yield from _data(study.data)
     for note in study.notes:
         yield f"{common.wrapped(f'Note: {note}')}\n"
@@ -204,7 +184,7 @@ def _labelled(label: str, sentences: Sequence[str]) -> Iterator[str]:
         yield common.wrapped(sentence, f"{'' if k else label:<{LABEL_WIDTH}}", " " * LABEL_WIDTH)
 
 
-def _comparison(study: Study) -> Iterator[str]:
+def _comparison(study: studies.Study) -> Iterator[str]:
     comparison = study.comparison
     assert comparison is not None
     at = ", all at a threshold of 0.5" if study.model.has_threshold else ""
@@ -215,11 +195,14 @@ def _comparison(study: Study) -> Iterator[str]:
         f"{comparison.n_folds} folds{repeats}, with "
         f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval){at}:"
     )
-    rows = [(f"always {comparison.majority!r}", *_four(comparison.baseline), "")]
-    for method in comparison.methods:
-        difference = method.error_difference
-        shown = "" if difference is None else interval(difference, sign=True)
-        rows.append((method.method, *_four(method.numbers), shown))
+    numbers = {f"always {comparison.majority!r}": comparison.baseline}
+    numbers |= {method.method: method.numbers for method in comparison.methods}
+    differences = [None, *(method.error_difference for method in comparison.methods)]
+    rows = []
+    for (name, each), difference in zip(numbers.items(), differences, strict=True):
+        four = [estimate for _, _, estimate in islice(each.measures(None), 4)]
+        shown = ["" if estimate is None else decimal(estimate.value) for estimate in four]
+        rows.append((name, *shown, "" if difference is None else interval(difference, sign=True)))
     head = ("method", "error", "bal. acc.", "AUC", "Brier", "Δ error vs. supervised")
     yield common.aligned(head, rows, right=range(1, 6))
     for name, why in comparison.failures.items():
@@ -227,58 +210,23 @@ def _comparison(study: Study) -> Iterator[str]:
     yield f"{common.wrapped(comparison.words)}\n"
 
 
-def _four(numbers: Numbers) -> list[str]:
-    """Return error, balanced accuracy, AUC and Brier score."""
-    found = (estimate for _, _, estimate in islice(numbers.measures(None), 4))
-    return ["" if estimate is None else decimal(estimate.value) for estimate in found]
-
-
-def _numbers(study: Study) -> Iterator[str]:
-    """Yield a table of how well the model in the file predicts held-out rows."""
+def _numbers(study: studies.Study) -> str:
+    """Return a table of how well the model in the file predicts held-out rows."""
     assert study.numbers is not None
     rows = [
         (
             f"{what} of {of!r}" if of else what,
-            decimal(found.value),
-            f"{decimal(found.low)} to {decimal(found.high)}",
+            decimal(each.value),
+            f"{each.low:.3f} to {each.high:.3f}",
         )
-        for what, of, found in study.numbers.measures(study.data.positive)
-        if found is not None
+        for what, of, each in study.numbers.measures(study.data.positive)
+        if each is not None
     ]
     head = (f"{study.model.name}, on held-out rows", "value", "95 % interval")
-    yield f"{common.aligned(head, rows, right=(1, 2))}\n"
+    return f"{common.aligned(head, rows, right=(1, 2))}\n"
 
 
-def _most_important(study: Study) -> str:
-    """Name the most important columns or features, for the positive class if there is one."""
-    positive, importance = study.data.positive, study.importance
-    if importance is not None:
-        what = (
-            f"columns for the {importance.model} model, by the increase in Brier score when a "
-            "column is shuffled"
-        )
-        increases = importance.increases.items()
-        effects = [(column, each.value) for column, each in increases if each.value > 0.0]
-    elif study.coefficients:
-        of = "a class" if positive is None else repr(positive)
-        what = f"features, by the change in the score of {of} per standard deviation"
-        is_supervised = study.model.name == "supervised"
-        effects = [
-            (
-                each.feature + ("" if positive else f" for {each.class_name!r}"),
-                each.supervised_scaled if is_supervised else each.projected_scaled,
-            )
-            for each in study.coefficients
-            if positive in (None, each.class_name)
-        ]
-        effects.sort(key=lambda effect: -abs(effect[1]))
-    else:
-        return "The importance of columns was not computed: there are too few labels."
-    parts = [f"{name} ({signed(decimal(effect))})" for name, effect in effects[:MAX_IMPORTANT]]
-    return f"Most important {what}: {', '.join(parts) or 'none'}."
-
-
-def _data(data: DataFacts) -> Iterator[str]:
+def _data(data: studies.DataFacts) -> Iterator[str]:
     names = ", ".join(file.name for file in data.files[:3])
     more = f" and {len(data.files) - 3} more" if len(data.files) > 3 else ""
     yield common.wrapped(
@@ -288,21 +236,24 @@ def _data(data: DataFacts) -> Iterator[str]:
     classes = ", ".join(f"{facts.name} ({facts.n_labeled:,})" for facts in data.classes)
     yield f"{common.wrapped(f'Labels per class: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
+    head = ("column", "read as", "made into", "missing", "features")
     rows = [
         (
-            column.name,
-            column.read_as or column.kind,
-            column.treatment,
-            f"{column.n_missing:,}" if column.n_missing else "",
-            f"{column.n_features:,}" if column.n_features else "-",
+            each.name,
+            each.read_as or each.kind,
+            each.treatment,
+            *_counts(each.n_missing, each.n_features),
         )
-        for column in columns[:MAX_COLUMNS]
+        for each in columns[:MAX_COLUMNS]
     ]
-    head = ("column", "read as", "made into", "missing", "features")
     yield common.aligned(head, rows, right=(3, 4))
     if len(columns) > MAX_COLUMNS:
         yield f"... and {count(len(columns) - MAX_COLUMNS, 'more column')}: see the report"
     yield ""
+
+
+def _counts(*numbers: int | None) -> list[str]:
+    return [f"{n:,}" if n else "" for n in numbers]
 
 
 def columns_to_check(looks: Mapping[str, str]) -> Iterator[str]:
@@ -314,14 +265,15 @@ def columns_to_check(looks: Mapping[str, str]) -> Iterator[str]:
         yield common.wrapped(f"{names}: {look}", "- ", "  ")
 
 
-def show_plan(
-    arguments: argparse.Namespace, table: pa.Table | tables.StoredTable, settings: FitSettings
-) -> None:
+def _show_plan(arguments: argparse.Namespace, scratch: Path) -> None:
     """Print how the columns of a table would be read, and write it if a file is named."""
+    if arguments.plan:
+        common.check_out_file(Path(arguments.plan), "--plan FILE.json")
+    _, table, settings = read_tables(arguments, scratch)
     target = tables.read_target(table, settings.target, settings.markers)
-    columns = feature_columns(table, settings)
+    columns = studies.feature_columns(table, settings)
     plans = tables.TablePreparation(**settings.reading).plan(columns)
-    looks = looks_at(plans, leaking_columns(columns, target, plans))
+    looks = studies.looks_at(plans, studies.leaking_columns(columns, target, plans))
     plan = tables.describe(plans, looks, columns)
     if arguments.plan:
         text = json.dumps(plan, ensure_ascii=False, indent=1)
@@ -331,18 +283,12 @@ def show_plan(
 
 
 def _plan(arguments: argparse.Namespace, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    rows = [
-        (
-            name,
-            entry["read_as"],
-            entry["made_into"],
-            f"{entry['missing']:,}" if entry["missing"] else "",
-            "" if entry["distinct"] is None else f"{entry['distinct']:,}",
-            " | ".join(entry["examples"]),
-        )
-        for name, entry in columns.items()
-    ]
     head = ("column", "read as", "made into", "missing", "distinct", "examples")
+    rows = []
+    for name, entry in columns.items():
+        counts = _counts(entry["missing"], entry["distinct"])
+        examples = " | ".join(entry["examples"])
+        rows.append((name, entry["read_as"], entry["made_into"], *counts, examples))
     yield common.aligned(head, rows, right=(3, 4))
     # Columns that cannot be read are left to the error that follows.
     looks = {name: each["look"] for name, each in columns.items() if each["kind"] in tables.KINDS}

@@ -6,30 +6,17 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import shlex
 from pathlib import Path
 from typing import Any
 
+from neverworse import study as studies
 from neverworse._files import only_one, scratch_folder, write_whole
 from neverworse._words import count
 from neverworse.cli import _common as common
 from neverworse.cli import fit
 from neverworse.cli._options import add_fit
-from neverworse.study import (
-    LABELS,
-    REPORT,
-    FitSettings,
-    Labeling,
-    Study,
-    asked_of,
-    in_points,
-    read_answers,
-    stored_labels,
-    write_questions,
-    write_report,
-)
-from neverworse.tables import ReadOptions, TableError, TableFile, write_csv
+from neverworse.tables import ReadOptions, TableError, write_csv
 
 N_TRAIN = 20  # rows that --serve asks for to train, when everything is decided
 LOCK = ".labeling"  # a file that is locked while somebody labels
@@ -55,6 +42,9 @@ def run(arguments: argparse.Namespace) -> None:
         steps = {"next": _ask, "answers": _record, "withdraw": _withdraw, "fill": _fill}
         step = next((steps[name] for name in steps if getattr(arguments, name)), None)
         facts, paragraphs = ({}, []) if step is None else step(arguments, labeling)
+        if step not in (None, _fill):
+            labeling.save()
+            _rewrite_report(labeling)
     standing = labeling.standing()
     lines = [
         *(common.wrapped(paragraph, others="  ") for paragraph in paragraphs),
@@ -64,21 +54,34 @@ def run(arguments: argparse.Namespace) -> None:
     common.print_results(arguments, {**facts, "standing": standing.to_dict()}, lines)
 
 
-def _open(arguments: argparse.Namespace, study: Study, scratch: Path) -> Labeling:
+def _open(arguments: argparse.Namespace, study: studies.Study, scratch: Path) -> studies.Labeling:
     """Read the labels in the folder of a fit, and the tables of the fit once more."""
-    place = arguments.place or Path()
-    if arguments.place is None and (arguments.dir / LABELS).exists():
-        place = Path(stored_labels(arguments.dir)["place"])
-    fitted = _fit_arguments(study, place)
-    files, table, settings = _read_tables(fitted, study, scratch)
-    labeling = Labeling(arguments.dir, study, table, settings, seed=fitted.seed, place=place)
+    fitted = _fit_arguments(study)
+    for path in (*fitted.table, *fitted.unlabeled):
+        if not Path(path).exists():
+            raise TableError(
+                f"There is no file {path}, the table of this fit.",
+                "Run neverworse label in the folder in which neverworse fit was run.",
+                code="file",
+            )
+    files, table, settings = fit.read_tables(fitted, scratch)
+    changed = {(each.name, each.sha256) for each in study.data.files}
+    changed ^= {(each.name, each.sha256) for each in map(fit.file_facts, files)}
+    if changed:
+        raise TableError(
+            f"{', '.join(sorted({name for name, _ in changed}))} changed since neverworse fit: "
+            "labels belong to the rows of the table as it was.",
+            "Restore it, or run neverworse fit again.",
+            code="file",
+        )
+    labeling = studies.Labeling(arguments.dir, study, table, settings, seed=fitted.seed)
     for file in files:
         file.check_unchanged()
     return labeling
 
 
-def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
-    """Return the arguments of the fit, with paths of its files that lead there from here."""
+def _fit_arguments(study: studies.Study) -> argparse.Namespace:
+    """Return the arguments of the fit, whose tables must be files."""
     parser = argparse.ArgumentParser()
     add_fit(parser)
     try:
@@ -94,41 +97,15 @@ def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
             "in Python.",
             common.BAD_MODEL,
         )
-    for paths in (found.table, found.unlabeled):
-        paths[:] = [os.path.normpath(place / path) for path in paths]
-    if found.columns is not None:
-        found.columns = place / found.columns
     return found
 
 
-def _read_tables(
-    fitted: argparse.Namespace, study: Study, scratch: Path
-) -> tuple[list[TableFile], Any, FitSettings]:
-    """Read the tables as the fit did; they must be the same files."""
-    for path in (*fitted.table, *fitted.unlabeled):
-        if not Path(path).exists():
-            raise TableError(
-                f"There is no file {path}, the table of this fit.",
-                "Say in which folder neverworse fit was run: --from DIR.",
-            )
-    files, table, settings = fit.read_tables(fitted, fit.settings_of(fitted), scratch)
-    changed = {(each.name, each.sha256) for each in study.data.files}
-    changed ^= {(each.name, each.sha256) for each in map(fit.file_facts, files)}
-    if changed:
-        raise TableError(
-            f"{', '.join(sorted({name for name, _ in changed}))} changed since neverworse fit: "
-            "labels belong to the rows of the table as it was.",
-            "Restore it, or run neverworse fit again.",
-        )
-    return files, table, settings
-
-
-def _ask(arguments: argparse.Namespace, labeling: Labeling) -> Done:
+def _ask(arguments: argparse.Namespace, labeling: studies.Labeling) -> Done:
     _check_replaceable(arguments, labeling)
     questions = labeling.questions(arguments.next)
     if questions:
-        write_questions(labeling, questions, arguments.out, keep_formulas=arguments.keep_formulas)
-    labeling.save()
+        keep = arguments.keep_formulas
+        studies.write_questions(labeling, questions, arguments.out, keep_formulas=keep)
     purposes = [labeling.purpose(row) for row in questions]
     counts = {purpose: purposes.count(purpose) for purpose in ("decide", "train")}
     facts = {"out": str(arguments.out) if questions else None, "n_rows": counts}
@@ -142,17 +119,15 @@ def _ask(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     return facts, [written, f"  {_record_command(arguments)}", *filter(None, [labeling.note])]
 
 
-def _check_replaceable(arguments: argparse.Namespace, labeling: Labeling) -> None:
+def _check_replaceable(arguments: argparse.Namespace, labeling: studies.Labeling) -> None:
     """Refuse to replace another table, or answers that are not recorded."""
     if not arguments.out.exists():
         return
     code_of, recorded = labeling.target.code_of, labeling.answers
-    try:
-        found = read_answers(labeling, arguments.out, ReadOptions())
+    with contextlib.suppress(TableError):  # another table
+        found = studies.read_answers(labeling, arguments.out, ReadOptions())
         if all(recorded.get(row) == code_of(text) for row, text in found.items()):
             return
-    except TableError:  # another table
-        pass
     raise common.CommandError(
         f"{arguments.out} would be replaced, but is another table, or has answers that are not "
         f"recorded. Record them: {_record_command(arguments)}. Or name another file: --out FILE."
@@ -165,12 +140,10 @@ def _record_command(arguments: argparse.Namespace) -> str:
     return common.plain("neverworse label {} --answers {}".format(*map(shlex.quote, paths)))
 
 
-def _record(arguments: argparse.Namespace, labeling: Labeling) -> Done:
+def _record(arguments: argparse.Namespace, labeling: studies.Labeling) -> Done:
     before = labeling.standing()
     reading = common.read_options(arguments, frozenset())
-    n_new = labeling.record(read_answers(labeling, arguments.answers, reading))
-    labeling.save()
-    _rewrite_report(labeling)
+    n_new = labeling.record(studies.read_answers(labeling, arguments.answers, reading))
     now = labeling.standing()
     n_decide, n_train = now.n_decide - before.n_decide, now.n_train - before.n_train
     paragraphs = [
@@ -179,31 +152,27 @@ def _record(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     if before.verdict != now.verdict:
         paragraphs.append(f"It was {before.verdict} before.")
     elif n_decide > 0 and now.n_differing:
-        low, high = map(in_points, before.interval)
+        low, high = map(studies.in_points, before.interval)
         paragraphs.append(f"Before, the interval was {low} to {high} points.")
     return {"n_new": n_new, "before": before.to_dict()}, paragraphs
 
 
-def _withdraw(arguments: argparse.Namespace, labeling: Labeling) -> Done:
+def _withdraw(arguments: argparse.Namespace, labeling: studies.Labeling) -> Done:
     labeling.withdraw(arguments.withdraw)
-    labeling.save()
-    _rewrite_report(labeling)
     rows = sorted(set(arguments.withdraw))
     said = f"Withdrawn: {count(len(rows), 'answer')}. The rows will be asked for again."
     return {"withdrawn": rows}, [said]
 
 
-def _rewrite_report(labeling: Labeling) -> None:
+def _rewrite_report(labeling: studies.Labeling) -> None:
     """Rewrite the report of the fit, which shows the answers."""
     folder, study = labeling.folder, labeling.study
-    write_report(study, folder / REPORT, asked_of(folder, study))
+    studies.write_report(study, folder / studies.REPORT, studies.asked_of(folder, study))
 
 
-def _serve(arguments: argparse.Namespace, labeling: Labeling) -> None:
+def _serve(arguments: argparse.Namespace, labeling: studies.Labeling) -> None:
     """Serve the page until Ctrl+C."""
     import webbrowser
-
-    from neverworse.study import listening, serve
 
     def ready(address: str) -> None:
         text = f"Label here: {address}\nWhen you are done: Ctrl+C"
@@ -212,14 +181,14 @@ def _serve(arguments: argparse.Namespace, labeling: Labeling) -> None:
             webbrowser.open(address)
 
     try:
-        at = listening(arguments.port)
+        at = studies.listening(arguments.port)
     except ValueError as error:
         raise common.CommandError(str(error), common.FAILURE) from None
     try:
         with at:
-            serve(labeling, labeling.suggested(N_TRAIN), at, ready)
+            studies.serve(labeling, labeling.suggested(N_TRAIN), at, ready)
     except KeyboardInterrupt:
-        path = arguments.dir / LABELS
+        path = arguments.dir / studies.LABELS
         raise KeyboardInterrupt(
             f"{labeling.standing().decision} All answers are in {path}."
         ) from None
@@ -227,7 +196,7 @@ def _serve(arguments: argparse.Namespace, labeling: Labeling) -> None:
         _rewrite_report(labeling)
 
 
-def _fill(arguments: argparse.Namespace, labeling: Labeling) -> Done:
+def _fill(arguments: argparse.Namespace, labeling: studies.Labeling) -> Done:
     if arguments.out.exists():
         raise common.CommandError(
             f"{arguments.out} would be replaced. Name another file: --out FILE."

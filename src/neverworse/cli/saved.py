@@ -137,15 +137,8 @@ def report(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
     from neverworse.study import REPORT, asked_of, write_report
 
-    if arguments.out is not None:
-        common.check_out_file(arguments.out)
-        if arguments.out.suffix.lower() != ".html":
-            raise common.CommandError(
-                f"A report is a file that ends in .html, and {arguments.out} does not."
-            )
     study = common.read_results(arguments.dir)
-    path = arguments.out or arguments.dir / REPORT
-    asked = asked_of(arguments.dir, study)
+    path, asked = arguments.dir / REPORT, asked_of(arguments.dir, study)
     with tables.believing(f"The results in {arguments.dir} cannot be used"):
         write_report(study, path, asked)
     facts = {"report": str(path), "claim": study.claim}

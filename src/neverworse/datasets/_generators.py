@@ -15,10 +15,8 @@ from neverworse._words import documented_like
 N_DIMENSIONS = 241  # of all the artificial sets and images of the book
 
 
-def make_g241c(
-    n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
-) -> tuple[Matrix, Indices]:
-    """Generate data like g241c: two Gaussians, one for each class.
+def make_g241c(n_samples: int = 1500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
+    """Generate data like g241c in [1]_: two Gaussians, one for each class.
 
     Half of the rows are of each class. Both classes are Gaussian in 241 dimensions, with the
     identity as covariance and means that are 2.5 apart, in a random direction. Then every column
@@ -28,9 +26,7 @@ def make_g241c(
     Parameters
     ----------
     n_samples : int, default=1500
-        Number of rows, at least 2. If odd, class 0 has one more.
-    standardize : bool, default=True
-        Whether to scale each column to mean 0 and standard deviation 1, as in the book.
+        Number of rows. If odd, class 0 has one more.
     random_state : int, RandomState or None, default=None
         Pass an int for reproducible output across calls.
 
@@ -52,30 +48,27 @@ def make_g241c(
     >>> X.shape, int(y.sum())
     ((1500, 241), 750)
     """
-    rng = _checked(n_samples, random_state, least=2)
+    rng = _checked(n_samples, random_state)
     y = rng.permutation(np.arange(n_samples) % 2)
     centers = np.outer([-0.5, 0.5], 2.5 * _direction(rng))
-    return _rows(centers, y, standardize, rng), y
+    return _rows(centers[y], rng), y
 
 
 @documented_like(make_g241c)
-def make_g241d(
-    n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
-) -> tuple[Matrix, Indices]:
+def make_g241d(n_samples: int = 1500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
     """Generate data like g241d: four Gaussians, two for each class.
 
     Each row comes from one of four Gaussians with the identity as covariance, in 241 dimensions,
     with equal probability. The means of the two of class 1 are 6 apart, in a random direction.
     Each of the two of class 0 has a mean 3.1 away from one of these, in a random direction of its
-    own (in the book's data, 3.13 and 3.16 with a standard error of 0.08). Then every column is
-    standardised. The clearest gap in the data runs through both classes, so that methods that look
-    for a gap are misled.
+    own. Then every column is standardised. The clearest gap in the data runs through both classes,
+    so that methods that look for a gap are misled.
 
     Parameters
     ----------
     n_samples : int, default=1500
         Number of rows.
-    {standardize, random_state}
+    {random_state}
 
     Returns
     -------
@@ -92,27 +85,24 @@ def make_g241d(
     one = np.outer([-0.5, 0.5], 6.0 * _direction(rng))
     other = one + 3.1 * np.stack([_direction(rng), _direction(rng)])
     component = rng.randint(4, size=n_samples)
-    X = _rows(np.concatenate([other, one]), component, standardize, rng)
+    X = _rows(np.concatenate([other, one])[component], rng)
     return X, (component >= 2).astype(np.int64)
 
 
 @documented_like(make_g241c)
 def make_two_gaussians(
-    n_samples: int = 10_000, n_features: int = 100, *, center: float = 1.0, random_state: Any = None
+    n_samples: int = 10_000, n_features: int = 100, *, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
     """Generate data like those of the paper's timing experiment: one Gaussian per class.
 
-    Half of the rows are from N(-c, I) and of class 0, the others from N(c, I) and of class 1,
-    where c is `center` in every coordinate.
+    Half of the rows are from N(-1, I) and of class 0, the others from N(1, I) and of class 1.
 
     Parameters
     ----------
     n_samples : int, default=10_000
-        Number of rows, at least 2. If odd, class 0 has one more.
+        Number of rows. If odd, class 0 has one more.
     n_features : int, default=100
         Number of features.
-    center : float, default=1.0
-        Every coordinate of the mean of class 1; the mean of class 0 is its negative.
     {random_state}
 
     Returns
@@ -132,12 +122,10 @@ def make_two_gaussians(
     >>> print((X[y == 1].mean(axis=0) > 0.8).all())
     True
     """
-    rng = _checked(n_samples, random_state, least=2)
+    rng = _checked(n_samples, random_state)
     check_scalar(n_features, "n_features", Integral, min_val=1)
     y = rng.permutation(np.arange(n_samples) % 2)
-    X = rng.normal(size=(n_samples, n_features))
-    X += center * (2.0 * y - 1.0)[:, None]
-    return X, y
+    return rng.normal(size=(n_samples, n_features)) + (2.0 * y - 1.0)[:, None], y
 
 
 def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
@@ -145,9 +133,7 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
 
     The classes are equally likely, and Gaussian with means (-2, 0) and (2, 0) and standard
     deviations 1 and 4. A few labels leave it open how the line between the classes is tilted;
-    the gap between the two long clusters shows it. With 10 labels, self-learning, transductive
-    machines and projection all have a smaller error on average than the supervised classifiers
-    that they start from. The Bayes error is Φ(-2) = 2.3 %.
+    the gap between the two long clusters shows it. The Bayes error is Φ(-2) = 2.3 %.
 
     Parameters
     ----------
@@ -160,12 +146,7 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     -------
     X : array of shape (n_samples, 2)
     y : array of int of shape (n_samples,)
-        0 and 1. Hide most of them with `neverworse.model_selection.mask_labels`.
-
-    References
-    ----------
-    .. [1] Chapelle, O., Schölkopf, B. and Zien, A. (2006). Semi-Supervised Learning. MIT Press,
-           chapter 1, on the cluster assumption.
+        0 and 1.
 
     Examples
     --------
@@ -185,11 +166,7 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
 
     Rows are uniform on the disc of radius 1, which looks the same from all sides; class 1 has the
     probability 0.5 + 0.45 x, where x is the first coordinate. Where the rows lie says nothing
-    about the direction in which the classes change. With 50 labels, self-learning and
-    transductive machines have the error of the supervised classifiers that they start from, to
-    within one percentage point on average. The supervised scores are between 0 and 1 almost
-    always; then projection leaves them exactly as they are. The Bayes error is
-    0.5 - 0.6 / π = 30.9 %.
+    about the direction in which the classes change. The Bayes error is 0.5 - 0.6 / π = 30.9 %.
 
     Parameters
     ----------
@@ -198,12 +175,6 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     Returns
     -------
     {X, y}
-
-    References
-    ----------
-    .. [1] Ben-David, S., Lu, T. and Pál, D. (2008). Does unlabeled data provably help? Worst-case
-           analysis of the sample complexity of semi-supervised learning. Conference on Learning
-           Theory, 33-44.
 
     Examples
     --------
@@ -224,11 +195,8 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
 
     Two equally likely Gaussian clusters have means (0, -2) and (0, 2) and standard deviation 0.3
     in both coordinates; the class is 1 where the first coordinate is positive. The wide gap is
-    between the clusters, but the line between the classes cuts both of them in half. With
-    10 labels, self-learning and transductive machines have an error that is larger on average, by
-    more than five percentage points, than that of the supervised classifiers that they start from;
-    projection stays within one percentage point, and its squared loss on the training rows is
-    never larger. The Bayes error is 0.
+    between the clusters, but the line between the classes cuts both of them in half. The Bayes
+    error is 0.
 
     Parameters
     ----------
@@ -237,11 +205,6 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
     Returns
     -------
     {X, y}
-
-    References
-    ----------
-    .. [1] Cozman, F. G., Cohen, I. and Cirelo, M. C. (2003). Semi-supervised learning of mixture
-           models. International Conference on Machine Learning, 99-106.
 
     Examples
     --------
@@ -254,8 +217,8 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
     return X, (X[:, 0] > 0.0).astype(np.int64)
 
 
-def _checked(n_samples: int, random_state: Any, least: int = 1) -> np.random.RandomState:
-    check_scalar(n_samples, "n_samples", Integral, min_val=least)
+def _checked(n_samples: int, random_state: Any) -> np.random.RandomState:
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
     return check_random_state(random_state)
 
 
@@ -264,9 +227,6 @@ def _direction(rng: np.random.RandomState) -> Vector:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def _rows(
-    centers: Matrix, component: Indices, standardize: bool, rng: np.random.RandomState
-) -> Matrix:
-    """Draw each row around the centre of its component."""
-    X = rng.normal(size=(len(component), N_DIMENSIONS)) + centers[component]
-    return scale(X) if standardize else X
+def _rows(centers: Matrix, rng: np.random.RandomState) -> Matrix:
+    """Draw each row around its centre, and standardise the columns as in the book."""
+    return scale(rng.normal(size=centers.shape) + centers)

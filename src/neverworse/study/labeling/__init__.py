@@ -33,10 +33,9 @@ class Labeling:
     supervised one predict different classes. Rows to train are those whose labels help least
     squares most. A row may be both; then one answer is enough.
 
-    The table has all rows that the model was fitted to; `place` is the folder in which its names of
-    files are looked up next time. `answers` has codes of classes by row number, in the order of the
-    answers; `history`, the interval at first and after each answer that was to decide; `note`, why
-    no rows are suggested for training, if none are.
+    The table has all rows that the model was fitted to. `answers` has codes of classes by row
+    number, in the order of the answers; `history`, the interval at first and after each answer that
+    was to decide; `note`, why no rows are suggested for training, if none are.
     """
 
     def __init__(
@@ -47,9 +46,8 @@ class Labeling:
         settings: FitSettings,
         *,
         seed: int = 0,
-        place: Path = Path(),
     ) -> None:
-        self.folder, self.study, self.settings, self.place = folder, study, settings, place
+        self.folder, self.study, self.settings = folder, study, settings
         self._table = table
         self.target: tables.Target = tables.read_target(table, settings.target, settings.markers)
         self._unlabeled: Indices = np.flatnonzero(~self.target.labeled)
@@ -107,8 +105,8 @@ class Labeling:
             decide=tuple((row, *self._predicted(row)) for row in self._decide),
             train=tuple(self._train),
         )
-        about = {"fit": self.study.made, "place": str(self.place.resolve())}
-        text = json.dumps(self._audit.state() | {"labeling": about | asdict(asked)}, indent=1)
+        about = {"fit": self.study.made} | asdict(asked)
+        text = json.dumps(self._audit.state() | {"labeling": about}, indent=1)
         write_whole(self.folder / LABELS, lambda file: file.write(f"{text}\n".encode()))
 
     def questions(self, n: int) -> list[int]:

@@ -225,7 +225,7 @@ def stored_labels(folder: Path) -> dict[str, Any]:
     try:
         text = (folder / LABELS).read_text(encoding="utf-8")
         content: dict[str, Any] = json.loads(text)["labeling"]
-        if not isinstance(content["place"], str):
+        if not isinstance(content["fit"], str):
             raise TypeError
     except (KeyError, TypeError, ValueError, RecursionError):
         raise _damaged(folder) from None
