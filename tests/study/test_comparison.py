@@ -348,7 +348,7 @@ def test_standard_methods_share_the_settings():
 
 @pytest.fixture
 def quickest(monkeypatch):
-    monkeypatch.setattr("neverworse.study._held_out.USUAL_FOLDS", 2)
+    monkeypatch.setattr("neverworse.study._held_out.MOST_FOLDS", 2)
     with quickly():
         yield
 

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
-from neverworse.study._held_out import HeldOut, Truth, mean_of, numbers, wilson
+from neverworse.study._held_out import HeldOut, Truth, mean_of, newcombe, numbers, wilson
 from neverworse.study._study import Estimate
 
 
@@ -94,18 +94,26 @@ def test_shares_have_wilsons_interval(k, n):
 
 def test_the_interval_of_an_auc_covers_it_even_near_one():
     rng = np.random.default_rng(0)
-    codes = np.repeat([1, 0], [20, 30])
-    truth = Truth(codes, np.ones(50), ["no", "yes"], 1)
-    one_fold = np.zeros((1, 50), int)
     for shift in (0.0, 1.0, 3.0):
         true = stats.norm.cdf(shift / np.sqrt(2))
         covered = []
-        for _ in range(200):
-            scores = np.column_stack([np.zeros(50), rng.normal(shift * codes)])[None]
-            found = numbers(truth, HeldOut(codes[None], None, scores, one_fold)).auc
-            assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+        for _ in range(400):
+            positive, negative = rng.normal(shift, size=20), rng.normal(size=30)
+            u = stats.mannwhitneyu(positive, negative).statistic / 600
+            found = newcombe(u, 20, 30)
+            assert 0.0 <= found.low <= u <= found.high <= 1.0
             covered.append(found.low <= true <= found.high)
         assert np.mean(covered) > 0.92, shift
+    assert newcombe(1.0, 20, 30).low < 0.99
+    assert newcombe(0.0, 20, 30).high > 0.01
+
+
+def test_an_auc_of_many_rows_has_the_interval_of_hanley_and_mcneil():
+    auc, m, n = 0.8, 5_000, 5_000
+    q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    variance = (auc * (1 - auc) + (m - 1) * (q1 - auc**2) + (n - 1) * (q2 - auc**2)) / (m * n)
+    found = newcombe(auc, m, n)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * np.sqrt(variance), rel=0.01)
 
 
 def test_intervals_of_balanced_accuracy_and_f1_cover_them():

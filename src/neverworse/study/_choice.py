@@ -16,7 +16,7 @@ from neverworse.rows import Rows
 from neverworse.study import _methods
 from neverworse.study._decision import decision_of, decision_settings
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import LEVEL, MOST_LABELED, USUAL_FOLDS, draw_sample, taken
+from neverworse.study._held_out import LEVEL, MOST_FOLDS, MOST_LABELED, draw_sample, taken
 from neverworse.study._methods import AUTO, MODELS, OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._study import (
     AuditFacts,
@@ -88,7 +88,7 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
             baseline,
             list(methods.items()),
             level=LEVEL,
-            cv=min(USUAL_FOLDS, most),
+            cv=min(MOST_FOLDS, most),
             response="predict_proba",
             missing_label=np.nan,
             random_state=seed,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
@@ -21,9 +21,8 @@ Splits = Sequence[tuple[Indices, Indices]]  # positions of training and of test 
 
 LEVEL = 0.95  # of all intervals
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
-USUAL_FOLDS = 5
+MOST_FOLDS = 5
 MOST_REPEATS = 3  # more take time and hardly narrow the intervals: their folds overlap
-FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds, once
 MOST_LABELED = MAX_UNLABELED = 20_000  # rows in each fit
 FEWEST_UNLABELED = 1_000  # that are kept, however long it takes
 MOST_COST = 30_000_000  # of all splits together, see `draw_sample`: a few seconds
@@ -84,11 +83,10 @@ def draw_sample(
     # The measured time of a row in a fit, in units of one number. With several classes, the solver
     # has a soft label for each pair of them.
     n_hinges = 1 if len(counts) == 2 else len(counts) * (len(counts) - 1)
-    has_few = len(labeled) < FEW_LABELS
-    n_folds = int(min(USUAL_FOLDS if has_few else 10, counts.min()))
+    n_folds = int(min(MOST_FOLDS, counts.min()))
     affordable = MOST_COST / ((n_features + 20) * n_hinges * fits_per_split * n_folds)  # rows
     n_rows = len(labeled) + min(len(unlabeled), max_unlabeled)
-    n_repeats = int(np.clip(affordable // n_rows, 1, MOST_REPEATS)) if has_few else 1
+    n_repeats = int(np.clip(affordable // n_rows, 1, MOST_REPEATS))
     n_affordable = max(FEWEST_UNLABELED, int(affordable) - len(labeled))
     n_drawn = min(max_unlabeled, n_affordable)
     if n_drawn < len(unlabeled):
@@ -189,8 +187,8 @@ def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
     """Return how well a method predicts held-out rows, as means over the repeats.
 
     Intervals are about other rows of the same kind, predicted by the same models: Wilson's for
-    shares of rows and the AUC; for a mean of shares, the one that follows from their intervals (Zou
-    and Donner's MOVER); Student's for the Brier score and the log loss.
+    shares of rows; Newcombe's for the AUC; for a mean of shares, the one that follows from their
+    intervals (Zou and Donner's MOVER); Student's for the Brier score and the log loss.
     """
     n_repeats, labels = len(held_out.predictions), range(len(truth.classes))
     codes, weights = np.tile(truth.codes, n_repeats), np.tile(truth.weights, n_repeats)
@@ -233,6 +231,24 @@ def wilson(share: float, n: float) -> Estimate:
     return Estimate(share, low, high)
 
 
+def newcombe(auc: float, n_positive: float, n_negative: float) -> Estimate:
+    """Return an AUC with the interval of R. G. Newcombe's method 5 (Statistics in Medicine, 2006).
+
+    Its ends are `Z` times Hanley and McNeil's standard error, at those ends, away from the AUC.
+    """
+    average = max(0.0, 0.5 * (n_positive + n_negative) - 1.0)
+
+    def beyond(area: float) -> float:
+        spread = area * (1.0 - area) / (n_positive * n_negative)
+        spread *= 1.0 + average * ((1.0 - area) / (2.0 - area) + area / (1.0 + area))
+        return (auc - area) ** 2 - Z**2 * spread
+
+    # The standard error is 0 at areas of 0 and 1, which are no ends.
+    low = 0.0 if auc == 0.0 else optimize.brentq(beyond, 0.0, min(auc, 1.0 - 1e-9))
+    high = 1.0 if auc == 1.0 else optimize.brentq(beyond, max(auc, 1e-9), 1.0)
+    return Estimate(auc, float(low), float(high))
+
+
 def mean_of(parts: Sequence[Estimate]) -> Estimate:
     """Return the mean of independent estimates, with the interval that follows from theirs."""
     value = float(np.mean([part.value for part in parts]))
@@ -267,11 +283,7 @@ def _mean(truth: Truth, losses: AnyArray) -> Estimate:
 
 
 def _auc(truth: Truth, scores: AnyArray, folds: Indices) -> Estimate:
-    """Return the AUC: of two classes, or the mean of each class against all others.
-
-    Its variance is at most that of a share of as many rows as the smaller side has (D. van Dantzig,
-    1951), so that Wilson's interval for such a share is wide enough.
-    """
+    """Return the AUC: of two classes, or the mean of each class against all others."""
     n_classes, of_classes = len(truth.classes), []
     for k in range(n_classes) if n_classes > 2 else [1]:
         own = truth.codes == k
@@ -280,8 +292,8 @@ def _auc(truth: Truth, scores: AnyArray, folds: Indices) -> Estimate:
             for ranks, fold in zip(scores, folds, strict=True)
             for inside in (fold == each for each in np.unique(fold))
         ]
-        n_smaller = min(truth.size(own), truth.size(~own))
-        of_classes.append(wilson(min(1.0, float(np.mean(areas))), n_smaller))
+        area = min(1.0, float(np.mean(areas)))
+        of_classes.append(newcombe(area, truth.size(own), truth.size(~own)))
     return mean_of(of_classes)
 
 

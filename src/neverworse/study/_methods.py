@@ -186,23 +186,25 @@ class TunedClassifier(DelegatingClassifier):
             rows = LabeledRows.split(X, y, self.missing_label, weights)
             labeled, grid = rows.labeled(), list(ParameterGrid(dict(self.grid)))
             tuned = [clone(self.estimator).set_params(**each) for each in grid]
-            best = int(np.argmin([self._loss(labeled, each) for each in tuned]))
+            losses, models = zip(*(self._tried(labeled, each) for each in tuned), strict=True)
+            best = int(np.argmin(losses))
             self.best_params_, self.classes_ = grid[best], rows.classes
             if self.self_training:
                 codes = np.where(rows.unlabeled, -1, rows.codes)
                 self.estimator_ = SelfTrainingClassifier(tuned[best]).fit(rows.X, codes).estimator_
             else:
-                self.estimator_ = labeled.fit(tuned[best])
+                self.estimator_ = models[best] or labeled.fit(tuned[best])
         return self
 
-    def _loss(self, rows: LabeledRows, tuned: Any) -> float:
-        """Return the mean squared error of probabilities for rows that a model has not seen."""
+    def _tried(self, rows: LabeledRows, tuned: Any) -> tuple[float, Any]:
+        """Return the mean squared error for rows that a model has not seen, and a fitted forest."""
         n_folds = min(MOST_FOLDS, int(np.bincount(rows.codes).min()))
         if n_folds < 2:
-            return np.inf
-        if hasattr(tuned, "oob_score"):  # a forest; NaN for rows that are in all trees
-            shares = rows.fit(clone(tuned).set_params(oob_score=True)).oob_decision_function_
-            return float(np.nanmean((shares - np.eye(len(rows.classes))[rows.codes]) ** 2))
+            return np.inf, None
+        if hasattr(tuned, "oob_score"):
+            forest = rows.fit(clone(tuned).set_params(oob_score=True))
+            shares = vars(forest).pop("oob_decision_function_")  # NaN for rows in all trees
+            return float(np.nanmean((shares - np.eye(len(rows.classes))[rows.codes]) ** 2)), forest
         scores = cross_val_score(
             tuned,
             rows.X,
@@ -212,7 +214,7 @@ class TunedClassifier(DelegatingClassifier):
             params=None if rows.weights is None else {"sample_weight": rows.weights},
             error_score="raise",
         )
-        return -float(np.mean(scores))
+        return -float(np.mean(scores)), None
 
 
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
