@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -126,7 +126,7 @@ class Geometry:
         Its linear term is c = H w_sup - E'Sy, where unknown labels y are as small as they may be.
         """
         w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
-        summed, total = rows.reduce_state(Scored.sums, add_pairs, (self.scored,))
+        summed, total = reduce(add_pairs, rows.map_state(Scored.sums, (self.scored,)))
         n, sample = len(w.coef), None
         if len(self._wanted.indices):
             copies = np.concatenate(rows.map_state(Scored.copies, (self.scored,)))
@@ -149,8 +149,8 @@ class Geometry:
     def _length(self) -> float:
         """Return a bound of the length of c: that of w_sup in H, and of the labels."""
         coef, kept = self.supervised.coef, (self.scored, self.labels)
-        sizes = self.coordinates.rows.reduce_state(Scored.squared_sizes, add_pairs, kept)
-        of_scores, of_labels = sizes
+        sizes = self.coordinates.rows.map_state(Scored.squared_sizes, kept)
+        of_scores, of_labels = reduce(add_pairs, sizes)
         scored = of_scores + self.alpha * float(np.vdot(coef, coef))
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 

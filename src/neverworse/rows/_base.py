@@ -132,16 +132,6 @@ class Rows(ABC):
         """Return ``function(*kept, *common, *known)`` for each chunk, without reading the rows."""
         return [function(*kept, *common, *known)]
 
-    def reduce_state(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Any, Any], Any],  # noqa: ARG002
-        kept: Sequence[Any],
-        *common: Any,
-    ) -> Any:
-        """Like `map_state`, but combine the results in the order of the chunks."""
-        return function(*kept, *common)
-
     def keep_only(self, function: Callable[[Any], Any], kept: Any) -> Any:
         """Replace a state by a function of it, if it takes memory of this process."""
         return function(kept)

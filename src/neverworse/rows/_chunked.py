@@ -154,12 +154,6 @@ class ChunkedRows(Rows):
         """Call a function for all chunks, with their state among its arguments."""
         return [function(*map(unpack, own)) for own in arguments]
 
-    def reduce_kept(
-        self, function: Callable[..., Any], arguments: Arguments, combine: Combine
-    ) -> Any:
-        """Call a function for all chunks, and combine the results in their order."""
-        return reduce(combine, self.map_kept(function, arguments))
-
     # State
 
     def scatter(self, known: Any) -> ChunkState:
@@ -179,12 +173,6 @@ class ChunkedRows(Rows):
     ) -> list[Any]:
         parts = zip(self._parts_of(kept=kept), self._cut(*known), strict=True)
         return list(self.map_kept(function, [(*state, *common, *own) for state, own in parts]))
-
-    def reduce_state(
-        self, function: Callable[..., Any], combine: Combine, kept: Sequence[Any], *common: Any
-    ) -> Any:
-        arguments = [(*state, *common) for state in self._parts_of(kept=kept)]
-        return self.reduce_kept(function, arguments, combine)
 
     def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
         return [pack(function(unpack(one))) for one in kept]

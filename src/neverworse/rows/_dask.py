@@ -64,15 +64,15 @@ class DaskRows(ChunkedRows):
     def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterable[Any]:
         return map(unpack, self._engine.run(self._tasks(verb, arguments, chosen, packs=True)))
 
-    def reduce_chunks(self, verb: Any, arguments: Arguments, combine: Combine) -> Any:
+    def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
         # In a tree, so that no worker has to hold all results.
         tasks = self._tasks(verb, arguments)
-        return self._engine.run_tree(tasks, combine, f"neverworse-{_name(verb)}")
+        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
 
     # States are tasks whose results are held by workers. If workers die, the scheduler computes
     # these again.
 
-    def keep_chunks(self, verb: Any, arguments: Arguments) -> ChunkState:
+    def keep_chunks(self, verb: Verb, arguments: Arguments) -> ChunkState:
         return self._engine.persist(self._tasks(verb, arguments, packs=True))
 
     def scatter(self, known: Any) -> ChunkState:
@@ -83,8 +83,6 @@ class DaskRows(ChunkedRows):
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
         return map(unpack, self._engine.run(self._tasks(function, arguments, packs=True)))
-
-    reduce_kept = reduce_chunks  # type: ignore[assignment]
 
     def where(self, row: int) -> str:
         k = int(np.searchsorted(self.edges, row, side="right")) - 1
