@@ -215,10 +215,8 @@ class ChunkedRows(Rows):
         return np.concatenate(t, axis=-1), sum(summed), sum(total)
 
     def score_weighted_sum(
-        self, coef: Vector, intercept: Scalars, weigh: Weigh
+        self, coef: Vector, intercept: Scalars, weigh: RowWeigh
     ) -> tuple[Vector, Vector]:
-        if not isinstance(weigh, RowWeigh):
-            return super().score_weighted_sum(coef, intercept, weigh)
         return self._reduce(add_pairs, "score_weighted_sum", (coef, intercept), weigh)
 
     def weighted_sum(self, weights: Vector) -> Vector:

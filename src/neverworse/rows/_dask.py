@@ -27,10 +27,6 @@ class DaskRows(ChunkedRows):
     """Rows of a Dask array (with dense or sparse chunks) or of a Dask data frame.
 
     A pass is one task for each chunk. Sums are combined on the workers, in a fixed order.
-
-    Parameters
-    ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
     """
 
     random_access = True
@@ -205,17 +201,10 @@ def _packed_numbers(chunk: Any) -> Any:
 
 
 def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: str) -> da.Array:
-    """Apply a function to the chunks of X, lazily.
+    """Apply a function to the chunks of a Dask array or data frame, lazily.
 
-    Parameters
-    ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
-    function : callable
-        From rows to one number or one row of numbers for each.
-    like : array
-        What the function returns for some rows.
-    name : str
-        For dashboards.
+    It returns one number or one row of numbers for each row, `like` what it returns for some rows;
+    dashboards show its name.
     """
     _check_table(X)
     X = _one_column_chunk(X if isinstance(X, da.Array) else X.to_dask_array())

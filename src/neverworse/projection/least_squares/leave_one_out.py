@@ -183,7 +183,7 @@ class Decomposed:
                 cancelled = self.scores(self.damping, z)
                 cancelled /= ((weights[:, None] * z**2) @ self.damping).T[:, None]
                 return np.where(left <= CLOSE, cancelled, errors), np.ones(len(block), bool)
-        return errors, (left[:, 0] > self.doubt).all(axis=0)
+        return errors, left[:, 0].min(axis=0, initial=1.0) > self.doubt
 
 
 def add_up(
