@@ -145,7 +145,9 @@ class _CheckedVerb:
 
 
 def _name(action: Any) -> str:
-    return action.name if isinstance(action, Verb) else str(action.__name__).strip("_")
+    if isinstance(action, Verb):
+        return action.name
+    return str(getattr(action, "__name__", type(action).__name__)).strip("_")
 
 
 def _scatter(known: Any) -> Any:
