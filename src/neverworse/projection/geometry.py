@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, reduce
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from neverworse.projection.coordinates.gram import (
 from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.labels import Scored, TrainingRows, Wanted, score_supervised
-from neverworse.projection.solver.problem import DualSolution, Projection, Sample, StreamedHinges
+from neverworse.projection.solver.problem import DualSolution, Projection, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.rows import Rows, add_pairs, as_rows
 
@@ -126,11 +127,12 @@ class Geometry:
         Its linear term is c = H w_sup - E'Sy, where unknown labels y are as small as they may be.
         """
         w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
-        summed, total = reduce(add_pairs, rows.map_state(Scored.sums, (self.scored,)))
+        sums = rows.map_state(attrgetter("summed", "total"), (self.scored,))
+        summed, total = reduce(add_pairs, sums)
         n, sample = len(w.coef), None
         if len(self._wanted.indices):
-            copies = np.concatenate(rows.map_state(Scored.copies, (self.scored,)))
-            sample = Sample(self._wanted.indices, copies)
+            copies = np.concatenate(rows.map_state(attrgetter("sample"), (self.scored,)))
+            sample = self._wanted.indices, copies
         linear = coordinates.adjoint(summed[:n], total[:n])
         linear = linear + coordinates.adjoint_coef(self.alpha * w.coef)
         return Projection(
@@ -155,9 +157,8 @@ class Geometry:
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
     def supervised_scores(self) -> Matrix:
-        return np.concatenate(
-            self.coordinates.rows.map_state(Scored.all_scores, (self.scored,)), axis=1
-        )
+        found = self.coordinates.rows.map_state(attrgetter("scores"), (self.scored,))
+        return np.concatenate(found, axis=1)
 
     def problem_in_all_rows(self) -> Projection:
         return self._with_totals(self._base)

@@ -89,19 +89,8 @@ class Scored:
     total: Vector
     sample: Matrix  # (n, n_columns): rows that were asked for
 
-    # What is asked where the rows are.
-
-    def sums(self) -> tuple[Matrix, Vector]:
-        return self.summed, self.total
-
-    def all_scores(self) -> Matrix:
-        return self.scores
-
     def scores_at(self, wanted: Wanted) -> Matrix:
         return self.scores[:, wanted.indices]
-
-    def copies(self) -> Matrix:
-        return self.sample
 
     def squared_sizes(self, labels: RowLabels) -> tuple[float, float]:
         """Return the weighted sums of squares of the scores and of the known labels."""

@@ -124,9 +124,7 @@ class Coordinates(ABC):
     def to_weights(self, z: Matrix) -> Weights:
         """Return the weights Tz, for unshifted and uncentred features."""
         coef = self.coef(z)
-        intercept = z @ self.offset - coef @ self.mean
-        shift = self.rows.shift
-        return Weights(coef, intercept if shift is None else intercept - coef @ shift)
+        return Weights(coef, z @ self.offset - coef @ self.centre)
 
     def adjoint(self, weighted_sum: Matrix, total: Vector) -> Matrix:
         """Return T'E'x, given E'x and the sum of x."""

@@ -32,7 +32,7 @@ from neverworse._budget import Budget
 from neverworse._iterations import LowRank, accelerated_gradient, conjugate_gradients, low_rank
 from neverworse._typing import Mask, Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
-from neverworse.projection.solver.newton import MatrixFree, Newton
+from neverworse.projection.solver.newton import MatrixFreeNewton
 from neverworse.projection.solver.newton_system import ROUGH
 from neverworse.projection.solver.problem import (
     DualSolution,
@@ -71,10 +71,8 @@ class RowSystem:
 
     def products(self, coef: Matrix) -> Matrix:
         """Return A coef, of shape (n_rows, n_classes)."""
-        rows, at_mean = self.space.rows, self.space.mean @ coef
-        if rows.shift is not None:
-            at_mean = at_mean + rows.shift @ coef
-        return self._weighted(rows.scores(np.ascontiguousarray(coef.T), -at_mean).T)
+        scores = self.space.rows.scores(np.ascontiguousarray(coef.T), -(self.space.centre @ coef))
+        return self._weighted(scores.T)
 
     def kernel(self, y: Matrix) -> Matrix:
         self._budget.n_passes += 1
@@ -317,9 +315,9 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
     With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
     """
     space = cast("MatrixFreeCoordinates", problem.coordinates)
-    hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
+    hinges = StreamedHinges(space, problem.weights)
     shape, totals, floor = problem.shape, problem.totals, problem.floor
-    newton = Newton(hinges, problem.linear, shape, totals, floor, budget, metric)
+    newton = MatrixFreeNewton(hinges, problem.linear, shape, totals, floor, budget, space)
     z: Matrix = np.zeros_like(problem.linear)
     q = shape.project(problem.start())
     solution = None
@@ -328,7 +326,7 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
         if descent.applies:
             z, q = descent.run(q, FINER * tol)
             primal = hinges.adjoint(problem.weights * q) - problem.linear
-            error = ROUGH * max(tol * metric.half_square(z, primal, None), floor)
+            error = ROUGH * max(tol * newton.half_square(z, primal), floor)
             solution = newton.paired(z, q, primal, error)
             budget.report("labels", len(problem.weights), solution.gap, solution.value)
             z = solution.z

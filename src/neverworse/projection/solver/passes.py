@@ -65,9 +65,6 @@ class LabelPass:
     candidates: Candidates | None
     sums: tuple[Matrix, Vector] | None = None  # Σ s q x and Σ s q, if the pass has set the labels
 
-    def findings(self) -> tuple[Candidates | None, float, tuple[Matrix, Vector] | None]:
-        return self.candidates, self.gap, self.sums
-
     def at(self, rows: slice) -> LabelPass:
         return LabelPass(self.q[:, rows], 0.0, None)
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -187,14 +188,6 @@ def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Unlabeled rows that were copied on the way, where taking them would take a pass."""
-
-    indices: Indices  # in increasing order
-    rows: Matrix  # (n, n_columns)
-
-
-@dataclass(frozen=True)
 class Projection:
     """Half the squared distance from the constraint set, to be minimised over soft labels."""
 
@@ -211,7 +204,9 @@ class Projection:
     # Restriction of their totals, in the units of the last coordinate, which then belongs to it
     totals: Totals | None = None
     length: float | None = None  # of the linear term; Euclidean if not given
-    sample: Sample | None = None  # rows that are at hand
+    # Unlabeled rows that were copied on the way, where taking them would take a pass: increasing
+    # indices, and copies
+    sample: tuple[Indices, Matrix] | None = None
 
     @property
     def shape(self) -> LabelSet:
@@ -234,8 +229,8 @@ class Projection:
         """
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
-            scores = np.concatenate(rows.map_state(Scored.all_scores, (self.scored,)), axis=1)
-            return implied_labels(scores, labels.target, labels.width)
+            found = rows.map_state(attrgetter("scores"), (self.scored,))
+            return implied_labels(np.concatenate(found, axis=1), labels.target, labels.width)
         found = rows.map_state(Scored.scores_at, (self.scored,), known=(Wanted(indices),))
         scores = np.concatenate(found, axis=1)
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -206,10 +207,7 @@ class _Loop:
     @cached_property
     def _sample(self) -> tuple[Indices, AnyArray | None]:
         """The rows of the sample, and copies of them if there are any."""
-        at_hand = self.problem.sample
-        if at_hand is not None:
-            return at_hand.indices, at_hand.rows
-        return draw(self.problem.weights, self.size), None
+        return self.problem.sample or (draw(self.problem.weights, self.size), None)
 
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
@@ -331,7 +329,8 @@ class _Loop:
     def _collected(self, made: Any) -> tuple[Sequence[Candidates], Any, float, Any]:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         rows = self.problem.coordinates.rows
-        named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
+        found = rows.map_state(attrgetter("candidates", "gap", "sums"), (made,))
+        named, gaps, sums = zip(*found, strict=True)
         return named, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
 
     # The end
