@@ -63,7 +63,7 @@ class Geometry:
     hinge_weights: Vector
     unit: float  # the widest range
     coordinates: Coordinates  # of the weights, for the loss
-    # What is known about the labels (`RowLabels`), and supervised scores (`Scored`): where rows are
+    # What is known about the labels (`Labels`), and supervised scores (`Scored`): where rows are
     labels: Any
     scored: Any
 
@@ -101,7 +101,7 @@ class Geometry:
         else:
             sums = column_moments(training.rows, self.weights, centre=fit_intercept)
             self.coordinates = weight_coordinates(sums, *loss)
-        row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
+        row_labels = replace(training.labels, weights=self.weights, totals=None, unit=self.unit)
         rows, self._wanted = self.coordinates.rows, self._wanted_sample()
         self.labels = rows.scatter(row_labels)
         weights = supervised.coef, supervised.intercept

@@ -30,7 +30,7 @@ from neverworse._typing import Matrix, Vector
 from neverworse.projection.coordinates import EPS, Weights
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
-from neverworse.projection.labels import Labels, RowLabels, Scored, implied_labels
+from neverworse.projection.labels import Labels, Scored, implied_labels
 from neverworse.projection.totals import best_multiplier
 from neverworse.rows import Rows, blocks
 
@@ -93,7 +93,7 @@ def loss_difference(
     `weights` are used instead of those of `labels`; ones if None.
     """
     shifts = np.zeros((2, len(t))) if labels.totals is None else shifts_of(t, labels, None)
-    parts = loss_parts(t, baseline, labels.of_rows(weights), shifts)
+    parts = loss_parts(t, baseline, replace(labels, weights=weights), shifts)
     return sum_of_parts(parts, labels, shifts)
 
 
@@ -140,7 +140,7 @@ def _size(labels: Labels, shifts: Matrix) -> float:
     return float(np.sum(np.abs(shifts) * sizes))
 
 
-def loss_parts(t: Matrix, baseline: Matrix, labels: RowLabels, *shifts: Matrix) -> list[LossParts]:
+def loss_parts(t: Matrix, baseline: Matrix, labels: Labels, *shifts: Matrix) -> list[LossParts]:
     """Return what the baseline's loss and the loss difference add up, for blocks of rows.
 
     With second shifts, the same for probabilities comes last.
@@ -154,7 +154,7 @@ def loss_parts(t: Matrix, baseline: Matrix, labels: RowLabels, *shifts: Matrix) 
     return found
 
 
-def _difference_sums(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Matrix) -> list[float]:
+def _difference_sums(t: Matrix, baseline: Matrix, labels: Labels, shifts: Matrix) -> list[float]:
     shape, omega = labels.shape, labels.weighted(labels.width)
     t, residual = labels.counted(t), labels.counted(baseline) - labels.target
     weighted = labels.weighted(t)
@@ -172,7 +172,7 @@ def _difference_sums(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Mat
     return [float(term.sum()) for term in terms]
 
 
-def _baseline_sums(baseline: Matrix, labels: RowLabels) -> list[float]:
+def _baseline_sums(baseline: Matrix, labels: Labels) -> list[float]:
     target, width, shape = labels.target, labels.width, labels.shape
     baseline = labels.counted(baseline)
     residual = baseline - target
@@ -333,7 +333,7 @@ def evaluate_step(
     coef: Matrix,
     intercept: Vector,
     shifts: tuple[Matrix, Matrix],
-    labels: RowLabels,
+    labels: Labels,
     scored: Scored,
 ) -> list[LossParts]:
     """Return what the loss differences of a step add up over blocks of some rows."""
@@ -347,6 +347,6 @@ def probability_step(t: Matrix, baseline: Matrix) -> tuple[Matrix, Matrix]:
     return nearest(baseline + t) - before, before
 
 
-def _unchanged(scored: Scored, labels: RowLabels) -> list[LossParts]:
+def _unchanged(scored: Scored, labels: Labels) -> list[LossParts]:
     nothing = np.zeros_like(scored.scores)
     return loss_parts(nothing, scored.scores, labels, np.zeros((2, len(nothing))))

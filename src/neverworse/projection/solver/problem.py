@@ -198,7 +198,7 @@ class Projection:
     first_total: Vector  # (n_classes,): Σ s_j q_j of these
     weights: Vector  # (n_rows,): weights of the unlabeled rows; zero for all other rows
     training_labels: Labels  # of all rows
-    # The same where the rows are (`RowLabels`), and the supervised scores (`Scored`)
+    # The same where the rows are (`Labels`), and the supervised scores (`Scored`)
     labels: Any
     scored: Any
     # Restriction of their totals, in the units of the last coordinate, which then belongs to it

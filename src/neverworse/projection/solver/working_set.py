@@ -33,7 +33,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -329,8 +328,7 @@ class _Loop:
     def _collected(self, made: Any) -> tuple[Sequence[Candidates], Any, float, Any]:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         rows = self.problem.coordinates.rows
-        found = rows.map_state(attrgetter("candidates", "gap", "sums"), (made,))
-        named, gaps, sums = zip(*found, strict=True)
+        named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
         return named, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
 
     # The end
