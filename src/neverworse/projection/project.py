@@ -61,21 +61,19 @@ def project(
 ) -> ProjectionResult:
     """Project `supervised` onto the weights that some labeling of the unlabeled rows gives.
 
+    Parameters as of `neverworse.ProjectedLeastSquaresClassifier`, but for these.
+
     Parameters
     ----------
-    training : TrainingRows
     supervised : Weights
         Any weights, with a snapped intercept (see `Weights.snapped`).
-    alpha : float
-        Ridge penalty inside the constraint set, and in the loss of the guarantee.
-    supervised_alpha : float
-        Ridge penalty with which `supervised` was fitted, for the certificate.
+    alpha, supervised_alpha : float
+        Ridge penalty inside the constraint set and in the loss of the guarantee; and that with
+        which `supervised` was fitted, for the certificate.
     threshold : float
         What is subtracted from the intercept when weights are stored.
     assumptions : Assumptions, optional
         What is known about the labels, in words for the certificate.
-    distance, fit_intercept, solver, tol, max_iter, max_time
-        See `neverworse.ProjectedLeastSquaresClassifier`.
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
     start : Start, optional

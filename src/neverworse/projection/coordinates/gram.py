@@ -375,6 +375,4 @@ def whiten(
     idle = np.flatnonzero(~sums.varies)
     offset = np.zeros(basis.shape[1])
     found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
-    if not fit_intercept or sums.total <= 0.0:
-        return found
-    return found.with_total(1.0 / np.sqrt(sums.total))
+    return found.with_intercept(sums.total if fit_intercept else 0.0)

@@ -207,6 +207,4 @@ def whiten_row_space(
     found = KernelCoordinates(
         space, sums.rows, sums.mean, np.sqrt(sums.raw), factor, whitened, offset, euclidean
     )
-    if not fit_intercept or sums.total <= 0.0:
-        return found
-    return found.with_total(1.0 / np.sqrt(sums.total))
+    return found.with_intercept(sums.total if fit_intercept else 0.0)

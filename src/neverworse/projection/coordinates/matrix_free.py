@@ -197,9 +197,7 @@ def weight_coordinates(
     # Without penalty there may be many solutions. The shortest is wanted, in the units of the data.
     uneven = alpha > 0.0 and float(size.max()) > EVEN * float(size.min())
     unit = 1.0 / np.sqrt(size) if uneven else np.full(len(size), 1.0 / np.sqrt(size.max() or 1.0))
-    shifts = np.empty(0)
-    if fit_intercept and sums.total > 0.0:
-        shifts = np.array([1.0 / np.sqrt(sums.total)])
+    shifts = np.full(int(fit_intercept and sums.total > 0.0), 1.0 / np.sqrt(sums.total or 1.0))
     return MatrixFreeCoordinates(
         sums.rows,
         s,

@@ -37,25 +37,11 @@ def solve_least_squares(
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2
 
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_targets, n_rows)
-        One or several targets.
-    weights : array of shape (n_rows,), optional
-        Not negative; ones if not given.
-    alpha : float
-        Ridge penalty; the intercept is not penalised.
-    fit_intercept : bool
-        Whether b is fitted, or zero.
-    rcond : float, optional
-        If given, directions of the features whose singular value in the centred (penalised) Gram
-        matrix is at most `rcond` times the largest are left out. The result then depends on the
-        scales of the columns. If not given, the solution is exact, and the shortest one where
-        there are many.
-    one_unit : bool
-        Whether all columns are in the same unit, as features of a kernel are. Otherwise they are
-        brought to equal length, and those that are almost zero would get enormous weights.
+    With `rcond`, directions of the features whose singular value in the centred (penalised) Gram
+    matrix is at most `rcond` times the largest are left out; the result then depends on the scales
+    of the columns. Without, the solution is exact, and the shortest one where there are many.
+    `one_unit` says that all columns are in the same unit, as features of a kernel are. Otherwise
+    they are brought to equal length, and those that are almost zero would get enormous weights.
     """
     centre = np.zeros(len(target))
     if fit_intercept:

@@ -58,23 +58,8 @@ def leave_one_out(
     :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Where :math:`1 - h_i` has no
     digits left, other formulas take its place: "Leave-one-out" in docs/mathematics.md has them all.
 
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_classes, n_rows)
-    weights : array of shape (n_rows,) or None
-        Not negative, not all zero; ones if None. Rows without weight play no part.
-    alphas : array of shape (n_alphas,)
-        Ridge penalties, not negative, in any order; the intercept is not penalised.
-    measure : callable
-        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept.
-    fit_intercept : bool
-    one_unit : bool
-        Whether all columns are in the same unit, as features of a kernel are.
-
-    Returns
-    -------
-    sum of what `measure` returns
+    Rows without a weight play no part. A score is NaN only for a row that alone has a weight, with
+    an intercept. `one_unit` is that of `solve_least_squares`; for `measure`, see `Measure`.
     """
     if not np.all(np.greater_equal(alphas, 0.0)):
         raise ValueError(f"alphas must not be negative, got {list(alphas)}.")

@@ -1,22 +1,14 @@
 r"""Soft labels by accelerated projected gradients, where very many columns leave no factors.
 
-Half the squared distance is a convex function of the soft labels, whose gradient in the labels of
-row j is :math:`\omega_j t_j`. Its curvature is at most that of the identity in the weights of the
-loss, whatever the rows are: the loss on all rows contains that on any one of them. So a step by
-:math:`-t_j` (times the weight in the loss over that of the hinge), and then to the nearest allowed
-label, never does harm, and with a penalty of the size of typical eigenvalues curvatures are not
-far below one. Momentum, dropped whenever it points uphill, does the rest.
-
-Every gradient takes a linear system, whose solution changes as little as the labels do: a few steps
-of conjugate gradients. With a penalty α and centred rows A (times the roots of their weights),
+A step of every label by :math:`-t_j` (times the weight in the loss over that of the hinge), and to
+the nearest allowed one, never does harm: "Very many columns" in docs/solver.md says why. Every
+gradient takes a linear system. With a penalty α and centred rows A (times the roots of their
+weights),
 
 .. math:: (A'A + \alpha) w = p \iff w = (p - A'y) / \alpha, \quad (AA' + \alpha) y = Ap ,
 
 so the unknowns are as many as there are rows, and the kernel AA' enters by its products only. Here
 arrays have the rows first, and one column for each class: so sparse rows are fastest.
-
-Newton's method needs fewer steps, but with several classes most rows have labels between corners,
-which change their faces all along its steps.
 """
 
 from __future__ import annotations
