@@ -7,7 +7,6 @@ is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -33,29 +32,40 @@ LARGEST_DISTINCT_SHARE = 0.9  # of rows, up to which merging equal ones pays
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
-class Hinges(ABC):
-    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges."""
+class Hinges:
+    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges; here in memory."""
 
     weights: Vector  # (n_rows,): s
-    taking_costs: float  # what taking a row costs, in units of reading one
     rank: int  # length of z
     map_taken: Callable[..., Iterable[Any]]  # of rows k with some indices, see `Rows`
+    taking_costs: float = TAKING_COST  # what taking a row costs, in units of reading one
+    _products: Matrix | None = None
 
-    @abstractmethod
+    def __init__(self, rows: Matrix, weights: Vector) -> None:
+        self.rows = DenseRows(rows)
+        self.weights = weights
+        self.rank = self.rows.n_columns
+        self.map_taken = self.rows.map_taken
+
     def scores(self, z: Matrix) -> Matrix:
         """Return k_j·z for every row."""
+        return self.rows.scores(z, np.zeros(len(z)))
 
-    @abstractmethod
     def adjoint(self, x: Matrix) -> Matrix:
         """Return Σ x_j k_j."""
+        return self.rows.weighted_sum(x)
 
-    @abstractmethod
     def take(self, indices: Indices) -> Matrix:
         """Return the rows k with these indices."""
+        return self.rows.take(indices)
 
-    def products(self, indices: Indices, rows: Matrix) -> Matrix:  # noqa: ARG002
-        """Return k_i·k_j of the rows with these indices, which are at hand."""
-        return rows @ rows.T
+    def products(self, indices: Indices, rows: Matrix) -> Matrix:
+        """Return k_i·k_j of rows at hand; those of all rows are kept if most are asked for."""
+        n = len(self.weights)
+        if self._products is None and 2 * len(indices) >= n <= LARGEST_GRAM:
+            every = self.take(np.arange(n))
+            self._products = every @ every.T
+        return rows @ rows.T if self._products is None else self._products[np.ix_(indices, indices)]
 
     def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
         """Return Σ s_j x_j k_j over the rows with these indices."""
@@ -65,38 +75,6 @@ class Hinges(ABC):
         every = np.zeros((len(x), len(self.weights)))
         every[:, indices] = x
         return self.adjoint(every)
-
-
-class LoadedHinges(Hinges):
-    """Rows in memory: small problems, samples and working sets."""
-
-    taking_costs = TAKING_COST
-
-    def __init__(self, rows: Matrix, weights: Vector) -> None:
-        self.rows = DenseRows(rows)
-        self.weights = weights
-        self.rank = self.rows.n_columns
-        self.map_taken = self.rows.map_taken
-        self._products: Matrix | None = None
-
-    def products(self, indices: Indices, rows: Matrix) -> Matrix:
-        """See `Hinges`; those of all rows are kept if most are asked for."""
-        n = len(self.weights)
-        if self._products is None and 2 * len(indices) >= n <= LARGEST_GRAM:
-            every = self.rows.block(0, n)
-            self._products = every @ every.T
-        if self._products is None:
-            return super().products(indices, rows)
-        return self._products[np.ix_(indices, indices)]
-
-    def scores(self, z: Matrix) -> Matrix:
-        return self.rows.scores(z, np.zeros(len(z)))
-
-    def adjoint(self, x: Matrix) -> Matrix:
-        return self.rows.weighted_sum(x)
-
-    def take(self, indices: Indices) -> Matrix:
-        return self.rows.take(indices)
 
 
 class StreamedHinges(Hinges):
@@ -137,11 +115,9 @@ class StreamedHinges(Hinges):
                 place(piece, self.coordinates.apply(copies[piece]))
         return taken
 
-    def load(
-        self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0
-    ) -> LoadedHinges:
+    def load(self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0) -> Hinges:
         """Return some of the rows in coordinates, with `factor` times their weights."""
-        return LoadedHinges(self.take(indices, copies), factor * self.weights[indices])
+        return Hinges(self.take(indices, copies), factor * self.weights[indices])
 
     def groups(
         self, indices: Indices, copies: AnyArray | None

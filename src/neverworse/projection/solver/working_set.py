@@ -47,7 +47,6 @@ from neverworse.projection.solver.passes import Candidates, LabelPass, measure, 
 from neverworse.projection.solver.problem import (
     DualSolution,
     Hinges,
-    LoadedHinges,
     Projection,
     StreamedHinges,
     duality_gap,
@@ -277,7 +276,7 @@ class _Loop:
         weights = hinges.weights[indices]
         total = np.bincount(group, weights).astype(np.float64)
         mean = np.array([np.bincount(group, weights * share) / total for share in q])
-        loaded = LoadedHinges(hinges.take(indices[first], copies[first]), total)
+        loaded = Hinges(hinges.take(indices[first], copies[first]), total)
         shape = shape.at(indices[first])
         return _WorkingSet(loaded, shape, shape.project(mean), group)
 
