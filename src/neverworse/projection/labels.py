@@ -9,7 +9,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import HIGH
-from neverworse.projection.label_sets import Box, LabelSet, weighted_scores
+from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, Rows, RowWeigh
 
@@ -54,7 +54,7 @@ class Labels:
     @property
     def n_labeled(self) -> int:
         """How many rows with a weight have a known label."""
-        return int(np.count_nonzero(self.weights_where(~self.unlabeled)))
+        return int(np.count_nonzero(self.weighted(~self.unlabeled)))
 
     def weights_where(self, mask: Mask) -> Vector:
         """Return the weights of some rows, and zero for all others."""
@@ -147,8 +147,8 @@ def score_supervised(
 
 def _weigh(scores: Matrix, labels: Labels) -> Matrix:
     near = labels.shape.project(implied_labels(scores, labels.target, labels.width))
-    residual = labels.weighted(scores - labels.target)
-    return np.concatenate([residual, weighted_scores(near, labels.hinge_weights())])
+    hinge, residual = labels.hinge_weights(), scores - labels.target
+    return np.concatenate([labels.weighted(residual), np.where(hinge > 0.0, hinge * near, 0.0)])
 
 
 @dataclass(frozen=True)
