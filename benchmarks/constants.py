@@ -24,8 +24,7 @@ import machine
 from billion import Constants, constants_table
 from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection.label_sets import Box
-from neverworse.projection.labels import Changes, RowLabels
+from neverworse.projection.labels import Changes, Labels
 from neverworse.projection.solver import working_set
 from neverworse.projection.solver.passes import LabelPass
 from neverworse.projection.solver.passes import measure as measure_pass
@@ -86,7 +85,7 @@ def _one_core(X, folder):
     rows, n = as_rows(X), len(X)
     coef = np.random.default_rng(0).normal(size=(1, N_COLUMNS))
 
-    labels = RowLabels(np.zeros((1, n)), np.ones(n), None, np.ones(n), Box())
+    labels = Labels(np.zeros((1, n)), np.ones(n))
     before = LabelPass(np.zeros((1, n)), 0.0, None)
 
     def a_pass():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neverworse.projection.label_sets import Box, Simplex
-from neverworse.projection.labels import Changes, RowLabels, implied_labels
+from neverworse.projection.labels import Changes, Labels, implied_labels
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -53,12 +53,12 @@ def test_known_labels_of_some_rows(case):
     shape, t, _ = case
     weights = RNG.choice([0.0, 1.0, 2.0], N)
     width = RNG.choice([0.0, 1.0], N)
-    labels = RowLabels(t, width, weights, weights * width, shape)
+    labels = Labels(t, width, weights, shape, unit=2.0)
     some = labels.at(slice(50, 90)).at(slice(10, 30))
     np.testing.assert_array_equal(some.target, t[:, 60:80])
-    np.testing.assert_array_equal(some.hinge, labels.hinge[60:80])
+    np.testing.assert_array_equal(some.hinge_weights(), (weights * width)[60:80] / 2.0)
     np.testing.assert_array_equal(some.shape.minimizer(some.target), shape.minimizer(t)[:, 60:80])
-    assert RowLabels(t, width, None, width, shape).at(slice(0, 9)).weights is None
+    assert Labels(t, width, None, shape).at(slice(0, 9)).weights is None
 
 
 def test_labels_that_reproduce_scores():

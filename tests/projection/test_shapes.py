@@ -337,7 +337,7 @@ def test_sets_of_some_rows(rows):
 
 @pytest.mark.parametrize("shape", [Box(), Simplex(), Simplex(np.ones((3, 0)))])
 def test_no_rows(shape):
-    x = np.zeros((1 if isinstance(shape, Box) else 3, 0))
+    x = np.zeros((3 if shape.is_coupled else 1, 0))
     assert shape.project(x).shape == x.shape
     assert shape.minimizer(x).shape == x.shape
     assert shape.support(x).shape == (0,)

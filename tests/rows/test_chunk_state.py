@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from neverworse.rows import ChunkedRows, DaskRows, DenseRows, add_pairs
+from neverworse.rows import ChunkedRows, DaskRows, DenseRows
 
 SIZES = (3, 0, 4, 1)  # an empty chunk, too
 EDGES = np.cumsum([0, *SIZES])
@@ -56,10 +56,6 @@ def shifted_sum(part, other, shift, factor=1.0):
     return factor * (part + other + shift).sum()
 
 
-def sum_and_size(part):
-    return part.sum(), part.size
-
-
 def values_of(rows, numbers):
     numbers = numbers.numbers if isinstance(numbers, Numbers) else numbers
     assert rows.n_rows == len(numbers)
@@ -80,16 +76,6 @@ def test_every_chunk_is_asked(place):
     assert found == [float(4.0 * part.sum()) for part in PARTS]
 
 
-@chunked
-def test_answers_are_combined_in_the_order_of_the_chunks(place):
-    rows = place(X)
-    kept = rows.scatter(Numbers(VALUES))
-    assert rows.reduce_state(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), VALUES.size)
-    found = rows.reduce_state(shifted_sum, operator.add, (kept, kept), 1.0)
-    assert found == (2.0 * VALUES + 1.0).sum()
-    assert rows.reduce_state(list, operator.add, (kept,)) == VALUES.tolist()
-
-
 def test_keep_only_frees_memory_of_this_process_only():
     for place, left in ((LocalRows, [1, 0, 1, 1]), (in_dask, list(SIZES))):
         rows = place(X)
@@ -103,7 +89,6 @@ def test_what_is_kept_can_be_asked(place):
     kept = rows.keep(values_of, known=(Numbers(VALUES),))
     found = rows.map_state(shifted_sum, (kept, kept), 1.0)
     assert sum(found) == (2.0 * VALUES + 1.0).sum()
-    assert rows.reduce_state(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), 8)
     assert len(rows.chunk_starts) == len(found)
 
 

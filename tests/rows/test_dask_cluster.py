@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import Engine, LostClusterError, _dask_engine
+from neverworse.rows import Engine, LostClusterError, _dask
 from tests.fuzz.cluster import KILL, all_workers_die, start
 from tests.rows.fits import CASES, assert_same_model
 
@@ -123,7 +123,7 @@ def test_a_worker_is_killed_and_what_it_held_is_lost(client, monkeypatch):
 
 @pytest.mark.parametrize("seed", [1, 10])
 def test_all_workers_are_killed_and_what_they_held_is_lost(seed, monkeypatch):
-    monkeypatch.setattr(_dask_engine, "POLL", 0.2)
+    monkeypatch.setattr(_dask, "POLL", 0.2)
     assert all_workers_die(seed) is None
 
 
@@ -140,8 +140,8 @@ def test_rows_that_nobody_can_compute_again_are_lost():
 
 
 def test_rows_that_no_worker_may_compute(client, monkeypatch):
-    monkeypatch.setattr(_dask_engine, "POLL", 0.2)
-    monkeypatch.setattr(_dask_engine, "MOST_IDLE", 1.0)
+    monkeypatch.setattr(_dask, "POLL", 0.2)
+    monkeypatch.setattr(_dask, "MOST_IDLE", 1.0)
     X, y, _ = CASES["few labels"].data()
     lazy = client.persist(da.from_array(X, chunks=(1000, -1)), workers=["tcp://127.0.0.1:1"])
     with pytest.raises(LostClusterError, match="none of its workers is allowed to run"):
@@ -168,8 +168,8 @@ def test_cluster_shuts_down():
 
 
 def test_cluster_loses_all_workers(monkeypatch):
-    monkeypatch.setattr(_dask_engine, "POLL", 0.2)
-    monkeypatch.setattr(_dask_engine, "MOST_IDLE", 1.0)
+    monkeypatch.setattr(_dask, "POLL", 0.2)
+    monkeypatch.setattr(_dask, "MOST_IDLE", 1.0)
     X, y, _ = CASES["few labels"].data()
     with start(1) as cluster, Client(cluster) as client:
         lazy = da.from_array(X, chunks=(1000, -1)).map_blocks(slowly, 0.3, dtype=X.dtype)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from neverworse.projection.coordinates.gram import (
 from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.labels import Scored, TrainingRows, Wanted, score_supervised
-from neverworse.projection.solver.problem import DualSolution, Projection, Sample, StreamedHinges
+from neverworse.projection.solver.problem import DualSolution, Projection, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.rows import Rows, add_pairs, as_rows
 
@@ -62,7 +63,7 @@ class Geometry:
     hinge_weights: Vector
     unit: float  # the widest range
     coordinates: Coordinates  # of the weights, for the loss
-    # What is known about the labels (`RowLabels`), and supervised scores (`Scored`): where rows are
+    # What is known about the labels (`Labels`), and supervised scores (`Scored`): where rows are
     labels: Any
     scored: Any
 
@@ -100,7 +101,7 @@ class Geometry:
         else:
             sums = column_moments(training.rows, self.weights, centre=fit_intercept)
             self.coordinates = weight_coordinates(sums, *loss)
-        row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
+        row_labels = replace(training.labels, weights=self.weights, totals=None, unit=self.unit)
         rows, self._wanted = self.coordinates.rows, self._wanted_sample()
         self.labels = rows.scatter(row_labels)
         weights = supervised.coef, supervised.intercept
@@ -126,11 +127,12 @@ class Geometry:
         Its linear term is c = H w_sup - E'Sy, where unknown labels y are as small as they may be.
         """
         w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
-        summed, total = rows.reduce_state(Scored.sums, add_pairs, (self.scored,))
+        sums = rows.map_state(attrgetter("summed", "total"), (self.scored,))
+        summed, total = reduce(add_pairs, sums)
         n, sample = len(w.coef), None
         if len(self._wanted.indices):
-            copies = np.concatenate(rows.map_state(Scored.copies, (self.scored,)))
-            sample = Sample(self._wanted.indices, copies)
+            copies = np.concatenate(rows.map_state(attrgetter("sample"), (self.scored,)))
+            sample = self._wanted.indices, copies
         linear = coordinates.adjoint(summed[:n], total[:n])
         linear = linear + coordinates.adjoint_coef(self.alpha * w.coef)
         return Projection(
@@ -149,15 +151,14 @@ class Geometry:
     def _length(self) -> float:
         """Return a bound of the length of c: that of w_sup in H, and of the labels."""
         coef, kept = self.supervised.coef, (self.scored, self.labels)
-        sizes = self.coordinates.rows.reduce_state(Scored.squared_sizes, add_pairs, kept)
-        of_scores, of_labels = sizes
+        sizes = self.coordinates.rows.map_state(Scored.squared_sizes, kept)
+        of_scores, of_labels = reduce(add_pairs, sizes)
         scored = of_scores + self.alpha * float(np.vdot(coef, coef))
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
     def supervised_scores(self) -> Matrix:
-        return np.concatenate(
-            self.coordinates.rows.map_state(Scored.all_scores, (self.scored,)), axis=1
-        )
+        found = self.coordinates.rows.map_state(attrgetter("scores"), (self.scored,))
+        return np.concatenate(found, axis=1)
 
     def problem_in_all_rows(self) -> Projection:
         return self._with_totals(self._base)

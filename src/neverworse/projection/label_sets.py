@@ -7,7 +7,6 @@ so that the best corner of a row minimises q·t.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,39 +15,39 @@ import numpy as np
 from neverworse._typing import Indices, Mask, Matrix, Vector
 
 
-class LabelSet(ABC):
-    """The sets in which soft labels lie, row by row."""
+class LabelSet:
+    """The sets in which soft labels lie, row by row: here one number between 0 and 1 for each."""
 
     is_uniform = True  # whether all rows have the same set
     is_coupled = False  # whether the numbers of a row add up to one: what one gains, others lose
 
-    @abstractmethod
-    def at(self, rows: Any) -> LabelSet:
+    def at(self, rows: Any) -> LabelSet:  # noqa: ARG002
         """Return the sets of some rows (a slice, indices or a mask)."""
+        return self
 
-    @abstractmethod
     def project(self, x: Matrix) -> Matrix:
         """Return the point of each set that is nearest to x."""
+        return np.clip(x, 0.0, 1.0)
 
-    @abstractmethod
     def minimizer(self, t: Matrix) -> Matrix:
         """Return the corner of each set with the smallest q·t."""
+        return (t < 0.0).astype(np.float64)
 
-    @abstractmethod
     def support(self, t: Matrix) -> Vector:
         """Return the largest -q·t for each row."""
+        return np.maximum(0.0, -t[0])
 
-    @abstractmethod
     def margin(self, t: Matrix) -> Vector:
         """Return by how much scores may change before another corner becomes the best one."""
+        return np.abs(t[0])
 
-    @abstractmethod
     def farthest(self, residual: Matrix, width: Vector) -> Vector:
         """Return an upper bound of |residual - width · q|² over each set, attained in corners."""
+        return np.maximum(np.abs(residual[0]), np.abs(residual[0] - width)) ** 2
 
-    @abstractmethod
-    def upper(self, q: Matrix) -> Matrix | float:
+    def upper(self, q: Matrix) -> Matrix | float:  # noqa: ARG002
         """Return the largest number that each of the labels q may be."""
+        return 1.0
 
     def inner(self, q: Matrix) -> Mask:
         """Return which numbers are strictly between their ends."""
@@ -56,35 +55,10 @@ class LabelSet(ABC):
 
     def is_free(self, q: Matrix) -> Mask:
         """Return which rows have a label that may move a little in some direction and back."""
-        return self.inner(q).sum(axis=0) > self.is_coupled
-
-
-class Box(LabelSet):
-    """One number between 0 and 1 for each row."""
-
-    def at(self, rows: Any) -> Box:  # noqa: ARG002
-        return self
-
-    def project(self, x: Matrix) -> Matrix:
-        return np.clip(x, 0.0, 1.0)
-
-    def minimizer(self, t: Matrix) -> Matrix:
-        return (t < 0.0).astype(np.float64)
-
-    def support(self, t: Matrix) -> Vector:
-        return np.maximum(0.0, -t[0])
-
-    def margin(self, t: Matrix) -> Vector:
-        return np.abs(t[0])
-
-    def farthest(self, residual: Matrix, width: Vector) -> Vector:
-        return np.maximum(np.abs(residual[0]), np.abs(residual[0] - width)) ** 2
-
-    def upper(self, q: Matrix) -> float:  # noqa: ARG002
-        return 1.0
-
-    def is_free(self, q: Matrix) -> Mask:
         return self.inner(q)[0]
+
+
+Box = LabelSet
 
 
 @dataclass(frozen=True)
@@ -105,9 +79,9 @@ class Simplex(LabelSet):
         return self if self.caps is None else Simplex(self.caps[:, rows])
 
     def project(self, x: Matrix) -> Matrix:
-        """See `LabelSet`; most rows are far from all but one corner, and take no sorting."""
         if self.caps is not None:
             return _nearest_capped(x, self.caps)
+        # Most rows are far from all but one corner, and take no sorting.
         x = x - x.max(axis=0)  # top - 1 may be top
         q, contested = _indicator(x > -1.0)
         if contested.size:
@@ -138,12 +112,15 @@ class Simplex(LabelSet):
         return second - first
 
     def farthest(self, residual: Matrix, width: Vector) -> Vector:
-        """See `LabelSet`; exact in a corner with a whole label, an upper bound in others."""
+        # Exact in a corner with a whole label, an upper bound in others.
         square: Vector = (residual**2).sum(axis=0)
         return square + 2.0 * width * self.support(residual) + width**2
 
     def upper(self, q: Matrix) -> Matrix | float:  # noqa: ARG002
         return 1.0 if self.caps is None else self.caps
+
+    def is_free(self, q: Matrix) -> Mask:
+        return self.inner(q).sum(axis=0) > 1
 
 
 def _indicator(chosen: Mask) -> tuple[Matrix, Indices]:

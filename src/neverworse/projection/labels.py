@@ -26,33 +26,59 @@ def rows_that_differ(a: Matrix, b: Matrix) -> Indices:
 
 
 @dataclass(frozen=True)
-class RowLabels:
-    """What is known about the labels of some rows; see `Labels`."""
+class Labels:
+    """Labels of rows, of which some are known.
 
-    target: Matrix
-    width: Vector
-    weights: Vector | None  # (n_rows,): of the rows in the loss; ones if None
-    # (n_rows,): weights of the unlabeled rows, times the range of their label; zero for all others
-    hinge: Vector
-    shape: LabelSet
+    An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1]
+    (then n_classes is one), or shares of several classes.
+    """
 
-    def at(self, rows: slice) -> RowLabels:
-        """Return the same for some of the rows."""
-        return RowLabels(
-            self.target[:, rows],
-            self.width[rows],
-            None if self.weights is None else self.weights[rows],
-            self.hinge[rows],
-            self.shape.at(rows),
-        )
+    target: Matrix  # (n_classes, n_rows): known labels; the smallest possible ones elsewhere
+    width: Vector  # (n_rows,): how far an unknown label may exceed `target`; zero where it is known
+    weights: Vector | None = None  # (n_rows,): row weights, not negative; ones if None
+    shape: LabelSet = field(default_factory=Box)  # where soft labels lie
+    totals: Totals | None = None  # restriction of the weighted sum of the unknown labels
+    unit: float = 1.0  # of the widths in `hinge_weights`
+
+    def at(self, rows: slice) -> Labels:
+        """Return the same for some of the rows, whose totals are not restricted."""
+        weights = None if self.weights is None else self.weights[rows]
+        known = self.target[:, rows], self.width[rows], weights, self.shape.at(rows)
+        return Labels(*known, unit=self.unit)
+
+    @cached_property
+    def unlabeled(self) -> Mask:
+        """Which rows have an unknown label."""
+        return self.width > 0.0
+
+    @property
+    def n_labeled(self) -> int:
+        """How many rows with a weight have a known label."""
+        return int(np.count_nonzero(self.weighted(~self.unlabeled)))
+
+    def weights_where(self, mask: Mask) -> Vector:
+        """Return the weights of some rows, and zero for all others."""
+        return mask.astype(np.float64) if self.weights is None else np.where(mask, self.weights, 0)
+
+    def hinge_weights(self) -> Vector:
+        """Return weight times width: how much the label of each row matters."""
+        weights = self.weighted(self.width)
+        return weights if self.unit == 1.0 else weights / self.unit
 
     def weighted(self, x: AnyArray) -> AnyArray:
-        """Return x, with the rows last, times their weights in the loss."""
+        """Return x, with the rows last, times their weights."""
         return x if self.weights is None else self.weights * x
 
     def counted(self, x: Matrix) -> Matrix:
         """Return x, with zero for rows without a weight: these may score anything, even NaN."""
         return x if self.weights is None else np.where(self.weights > 0.0, x, 0.0)
+
+    def free_totals(self) -> Totals | None:
+        """Return the restriction of Σ s · width · q that follows from that of the labels."""
+        if self.totals is None:
+            return None
+        known = (self.weights_where(self.unlabeled) * self.target).sum(axis=1)
+        return Totals(self.totals.low - known, self.totals.high - known)
 
 
 @dataclass(frozen=True)
@@ -89,24 +115,14 @@ class Scored:
     total: Vector
     sample: Matrix  # (n, n_columns): rows that were asked for
 
-    # What is asked where the rows are.
-
-    def sums(self) -> tuple[Matrix, Vector]:
-        return self.summed, self.total
-
-    def all_scores(self) -> Matrix:
-        return self.scores
-
     def scores_at(self, wanted: Wanted) -> Matrix:
         return self.scores[:, wanted.indices]
 
-    def copies(self) -> Matrix:
-        return self.sample
-
-    def squared_sizes(self, labels: RowLabels) -> tuple[float, float]:
+    def squared_sizes(self, labels: Labels) -> tuple[float, float]:
         """Return the weighted sums of squares of the scores and of the known labels."""
-        s = np.ones(len(labels.width)) if labels.weights is None else labels.weights
-        return float(((self.scores**2) @ s).sum()), float(((labels.target**2) @ s).sum())
+        both = self.scores, labels.target
+        of_scores, of_labels = (float(labels.weighted(x**2).sum()) for x in both)
+        return of_scores, of_labels
 
 
 @dataclass(frozen=True)
@@ -121,7 +137,7 @@ class Wanted:
 
 
 def score_supervised(
-    rows: Rows, coef: Matrix, intercept: Vector, wanted: Wanted, labels: RowLabels
+    rows: Rows, coef: Matrix, intercept: Vector, wanted: Wanted, labels: Labels
 ) -> Scored:
     """Make the pass with the supervised weights over some rows."""
     scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
@@ -129,58 +145,10 @@ def score_supervised(
     return Scored(scores, summed, total, sample)
 
 
-def _weigh(scores: Matrix, labels: RowLabels) -> Matrix:
-    residual = scores - labels.target
-    if labels.weights is not None:
-        residual *= labels.weights
+def _weigh(scores: Matrix, labels: Labels) -> Matrix:
     near = labels.shape.project(implied_labels(scores, labels.target, labels.width))
-    near = np.where(labels.hinge > 0.0, labels.hinge * near, 0.0)
-    return np.concatenate([residual, near])
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Labels of rows, of which some are known.
-
-    An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1]
-    (then n_classes is one), or shares of several classes.
-    """
-
-    target: Matrix  # (n_classes, n_rows): known labels; the smallest possible ones elsewhere
-    width: Vector  # (n_rows,): how far an unknown label may exceed `target`; zero where it is known
-    weights: Vector | None = None  # (n_rows,): row weights, not negative; ones if None
-    shape: LabelSet = field(default_factory=Box)  # where soft labels lie
-    totals: Totals | None = None  # restriction of the weighted sum of the unknown labels
-
-    @cached_property
-    def unlabeled(self) -> Mask:
-        """Which rows have an unknown label."""
-        return self.width > 0.0
-
-    @property
-    def n_labeled(self) -> int:
-        """How many rows with a weight have a known label."""
-        known = ~self.unlabeled
-        return int(np.count_nonzero(known if self.weights is None else known & (self.weights > 0)))
-
-    def weights_where(self, mask: Mask) -> Vector:
-        """Return the weights of some rows, and zero for all others."""
-        return mask.astype(np.float64) if self.weights is None else np.where(mask, self.weights, 0)
-
-    def hinge_weights(self) -> Vector:
-        """Return weight times width: how much the label of each row matters."""
-        return self.width if self.weights is None else self.weights * self.width
-
-    def of_rows(self, weights: Vector | None) -> RowLabels:
-        """Return what passes know about labels, with other weights of the rows in the loss."""
-        return RowLabels(self.target, self.width, weights, self.hinge_weights(), self.shape)
-
-    def free_totals(self) -> Totals | None:
-        """Return the restriction of Σ s · width · q that follows from that of the labels."""
-        if self.totals is None:
-            return None
-        known = (self.weights_where(self.unlabeled) * self.target).sum(axis=1)
-        return Totals(self.totals.low - known, self.totals.high - known)
+    hinge, residual = labels.hinge_weights(), scores - labels.target
+    return np.concatenate([labels.weighted(residual), np.where(hinge > 0.0, hinge * near, 0.0)])
 
 
 @dataclass(frozen=True)

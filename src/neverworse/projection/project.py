@@ -15,7 +15,7 @@ from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import sparsify_labels
-from neverworse.projection.labels import Labels, TrainingRows, implied_labels
+from neverworse.projection.labels import TrainingRows, implied_labels
 from neverworse.projection.solver.label_descent import solve_matrix_free
 from neverworse.projection.solver.problem import (
     DualSolution,
@@ -25,7 +25,7 @@ from neverworse.projection.solver.problem import (
     solve_lbfgs,
 )
 from neverworse.projection.solver.working_set import solve
-from neverworse.rows import blocks, single_threaded_blas
+from neverworse.rows import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
 
@@ -61,21 +61,19 @@ def project(
 ) -> ProjectionResult:
     """Project `supervised` onto the weights that some labeling of the unlabeled rows gives.
 
+    Parameters as of `neverworse.ProjectedLeastSquaresClassifier`, but for these.
+
     Parameters
     ----------
-    training : TrainingRows
     supervised : Weights
         Any weights, with a snapped intercept (see `Weights.snapped`).
-    alpha : float
-        Ridge penalty inside the constraint set, and in the loss of the guarantee.
-    supervised_alpha : float
-        Ridge penalty with which `supervised` was fitted, for the certificate.
+    alpha, supervised_alpha : float
+        Ridge penalty inside the constraint set and in the loss of the guarantee; and that with
+        which `supervised` was fitted, for the certificate.
     threshold : float
         What is subtracted from the intercept when weights are stored.
     assumptions : Assumptions, optional
         What is known about the labels, in words for the certificate.
-    distance, fit_intercept, solver, tol, max_iter, max_time
-        See `neverworse.ProjectedLeastSquaresClassifier`.
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
     start : Start, optional
@@ -131,21 +129,11 @@ def project(
         reason=outcome.reason(moved, budget),
         assumptions=Assumptions() if assumptions is None else assumptions,
     )
-    _in_units_of_target(soft, labels)
+    soft *= labels.width[seen]
+    soft += labels.target[:, seen]
     budget.n_passes += 1
     budget.report("certificate", training.rows.n_rows)
     return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
-
-
-def _in_units_of_target(soft: Matrix, labels: Labels) -> None:
-    """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
-    done = 0
-    for rows in blocks(labels.target):
-        seen = labels.unlabeled[rows]
-        part = soft[:, done : done + int(np.count_nonzero(seen))]
-        part *= labels.width[rows][seen]
-        part += labels.target[:, rows][:, seen]
-        done += part.shape[1]
 
 
 def _penalty_share(

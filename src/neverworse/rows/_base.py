@@ -12,6 +12,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._blocks import (
+    RowWeigh,
     Standard,
     Weigh,
     map_in_threads,
@@ -38,29 +39,14 @@ class Rows(ABC):
     `map_taken`), and for functions of rows whose results stay where the rows are (`keep`).
 
     Rows in memory define how a block is read, and everything else follows; other rows are
-    `ChunkedRows`. All sums are accumulated in float64, whatever the type of the data.
-
-    Parameters
-    ----------
-    shift : array of shape (n_columns,), optional
-        Subtracted from every row as it is read: features far from zero keep their digits.
-
-    Attributes
-    ----------
-    n_rows, n_columns : int
-    shift : array or None
-    block_rows : int
-        Number of rows that are read at once.
-    column_names : list of str or None
-        Names of the columns, if the data have any.
-    most_taken : int
-        Maximum number of rows to copy where that saves passes over all rows.
-    random_access : bool
-        Whether taking a few rows costs less than a pass over all of them.
+    `ChunkedRows`. All sums are accumulated in float64, whatever the type of the data. The shift is
+    subtracted from every row as it is read: features far from zero keep their digits.
     """
 
-    column_names: list[str] | None = None
-    random_access = True
+    column_names: list[str] | None = None  # if the data have any
+    random_access = True  # whether taking a few rows costs less than a pass over all of them
+    most_taken: int  # maximum number of rows to copy where that saves passes over all rows
+    block_rows: int  # number of rows that are read at once
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows, self.n_columns, self.shift = n_rows, n_columns, shift
@@ -132,16 +118,6 @@ class Rows(ABC):
         """Return ``function(*kept, *common, *known)`` for each chunk, without reading the rows."""
         return [function(*kept, *common, *known)]
 
-    def reduce_state(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[Any, Any], Any],  # noqa: ARG002
-        kept: Sequence[Any],
-        *common: Any,
-    ) -> Any:
-        """Like `map_state`, but combine the results in the order of the chunks."""
-        return function(*kept, *common)
-
     def keep_only(self, function: Callable[[Any], Any], kept: Any) -> Any:
         """Replace a state by a function of it, if it takes memory of this process."""
         return function(kept)
@@ -179,7 +155,7 @@ class Rows(ABC):
         return self._pass(coef, intercept, weigh)
 
     def score_weighted_sum(
-        self, coef: Vector, intercept: Scalars, weigh: Weigh
+        self, coef: Vector, intercept: Scalars, weigh: RowWeigh
     ) -> tuple[Vector, Vector]:
         """Return E'x and the sum of x, see `scores_and_sum`."""
         return self.scores_and_sum(coef, intercept, weigh)[1:]
@@ -365,15 +341,7 @@ class Rows(ABC):
 
 
 class DenseRows(Rows):
-    """Rows of a two-dimensional array of any real type and any memory layout.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_columns)
-        Never written to and never copied as a whole.
-    shift : array of shape (n_columns,), optional
-        See `Rows`.
-    """
+    """Rows of a two-dimensional array of any real type and any memory layout."""
 
     def __init__(self, X: AnyArray, shift: Vector | None = None) -> None:
         super().__init__(X.shape[0], X.shape[1], shift)

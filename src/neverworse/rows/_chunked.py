@@ -154,12 +154,6 @@ class ChunkedRows(Rows):
         """Call a function for all chunks, with their state among its arguments."""
         return [function(*map(unpack, own)) for own in arguments]
 
-    def reduce_kept(
-        self, function: Callable[..., Any], arguments: Arguments, combine: Combine
-    ) -> Any:
-        """Call a function for all chunks, and combine the results in their order."""
-        return reduce(combine, self.map_kept(function, arguments))
-
     # State
 
     def scatter(self, known: Any) -> ChunkState:
@@ -179,12 +173,6 @@ class ChunkedRows(Rows):
     ) -> list[Any]:
         parts = zip(self._parts_of(kept=kept), self._cut(*known), strict=True)
         return list(self.map_kept(function, [(*state, *common, *own) for state, own in parts]))
-
-    def reduce_state(
-        self, function: Callable[..., Any], combine: Combine, kept: Sequence[Any], *common: Any
-    ) -> Any:
-        arguments = [(*state, *common) for state in self._parts_of(kept=kept)]
-        return self.reduce_kept(function, arguments, combine)
 
     def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
         return [pack(function(unpack(one))) for one in kept]
@@ -227,10 +215,8 @@ class ChunkedRows(Rows):
         return np.concatenate(t, axis=-1), sum(summed), sum(total)
 
     def score_weighted_sum(
-        self, coef: Vector, intercept: Scalars, weigh: Weigh
+        self, coef: Vector, intercept: Scalars, weigh: RowWeigh
     ) -> tuple[Vector, Vector]:
-        if not isinstance(weigh, RowWeigh):
-            return super().score_weighted_sum(coef, intercept, weigh)
         return self._reduce(add_pairs, "score_weighted_sum", (coef, intercept), weigh)
 
     def weighted_sum(self, weights: Vector) -> Vector:

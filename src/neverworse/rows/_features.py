@@ -20,20 +20,11 @@ KEPT_BYTES = 2**28  # largest array of features that are computed once, and kept
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Features of rows: values of functions, times the inverse of a triangular matrix L'.
+    """Features of rows: values of functions, times the inverse of a triangular matrix L'."""
 
-    Attributes
-    ----------
-    function : callable
-        From a block of rows to `n_features` values each; can be pickled.
-    n_features : int
-    lower : array of shape (n_features, n_features) or None
-        L. None: the features are the values.
-    """
-
-    function: Callable[[Matrix], Matrix]
+    function: Callable[[Matrix], Matrix]  # from rows to `n_features` values each; can be pickled
     n_features: int
-    lower: Matrix | None = None
+    lower: Matrix | None = None  # (n_features, n_features): L. None: the features are the values
 
     def __call__(self, block: Matrix) -> Matrix:
         """Return the features of a block of rows."""
@@ -63,15 +54,7 @@ class FeatureRows(Rows):
     """Features of rows in memory, computed block by block.
 
     Linear functions of features are linear functions of the values: scores and weighted sums need
-    no triangular solve.
-
-    Parameters
-    ----------
-    base : Rows
-        Without shift.
-    features : FeatureMap
-    shift : array of shape (n_features,), optional
-        See `Rows`.
+    no triangular solve. The rows themselves have no shift.
     """
 
     def __init__(self, base: Rows, features: FeatureMap, shift: Vector | None = None) -> None:

@@ -18,32 +18,20 @@ SMALL = 1024  # arrays of fewer numbers are left as they are
 
 @dataclass(frozen=True)
 class Packed:
-    """An array of one or two values, and a few exceptions."""
+    """An array of two values and a few exceptions; or of float64 numbers that float32 holds."""
 
     shape: tuple[int, ...]
-    values: AnyArray  # one or two
+    values: AnyArray  # two, or all of them
     bits: AnyArray | None  # uint8: which of two values each number is
     where: Indices  # of the exceptions, in the flat array
     exceptions: AnyArray
 
     def unpack(self) -> AnyArray:
-        size = int(np.prod(self.shape))
         if self.bits is None:
-            array = np.repeat(self.values, size)
-        else:
-            array = self.values[np.unpackbits(self.bits, count=size)]
+            return self.values.astype(np.float64)
+        array = self.values[np.unpackbits(self.bits, count=int(np.prod(self.shape)))]
         array[self.where] = self.exceptions
         return array.reshape(self.shape)
-
-
-@dataclass(frozen=True)
-class Narrow:
-    """An array of float64 numbers that float32 holds exactly."""
-
-    array: AnyArray
-
-    def unpack(self) -> AnyArray:
-        return self.array.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ def pack(value: Any) -> Any:
     """Return a compact form of an array (alone, in a tuple or in a data class) if there is one."""
     if isinstance(value, tuple):
         return tuple(pack(one) for one in value)
-    if is_dataclass(value) and not isinstance(value, type | Packed | Narrow | PackedFields):
+    if is_dataclass(value) and not isinstance(value, type | Packed | PackedFields):
         packed = {one.name: pack(getattr(value, one.name)) for one in fields(value)}
         return PackedFields(type(value), packed)
     if not isinstance(value, np.ndarray) or value.size < SMALL or value.dtype.kind not in "biuf":
@@ -69,20 +57,14 @@ def pack(value: Any) -> Any:
     flat = value.ravel()
     sample = flat[:: flat.size // SMALL]
     found, counts = np.unique(sample, return_counts=True)
-    common = np.argsort(-counts, kind="stable")[:2]
-    if counts[common].sum() * NUMBERS_PER_EXCEPTION >= sample.size * (NUMBERS_PER_EXCEPTION - 2):
-        first, *second = (_equals(flat, found[k]) for k in common)  # a sample is not exact
-        for bits in (None, *second):
-            where = np.flatnonzero(~(first if bits is None else first | bits))
-            if len(where) * NUMBERS_PER_EXCEPTION <= flat.size:
-                values = found[common[: 1 if bits is None else 2]]
-                return Packed(
-                    value.shape,
-                    values,
-                    None if bits is None else np.packbits(bits),
-                    where,
-                    flat[where],
-                )
+    common = np.resize(np.argsort(-counts, kind="stable")[:2], 2)  # twice the same if there is one
+    share = counts[common].sum() / sample.size
+    if share * NUMBERS_PER_EXCEPTION >= NUMBERS_PER_EXCEPTION - 2:  # a sample is not exact
+        first, second = (_equals(flat, found[k]) for k in common)
+        where = np.flatnonzero(~(first | second))
+        if len(where) * NUMBERS_PER_EXCEPTION <= flat.size:
+            bits = np.packbits(second)
+            return Packed(value.shape, found[common], bits, where, flat[where])
     return _narrow(value) if _narrow(sample) is not sample else value
 
 
@@ -96,11 +78,13 @@ def _narrow(array: AnyArray) -> Any:
     if array.dtype != np.float64:
         return array
     narrow = array.astype(np.float32)
-    return Narrow(narrow) if (narrow == array).all() else array
+    if not (narrow == array).all():
+        return array
+    return Packed(array.shape, narrow, None, np.empty(0, np.intp), narrow[:0])
 
 
 def unpack(value: Any) -> Any:
     """Return what was packed."""
     if isinstance(value, tuple):
         return tuple(unpack(one) for one in value)
-    return value.unpack() if isinstance(value, Packed | Narrow | PackedFields) else value
+    return value.unpack() if isinstance(value, Packed | PackedFields) else value

@@ -21,14 +21,7 @@ DENSE = 24
 
 
 class SparseRows(Rows):
-    """Rows of a sparse matrix; never made dense as a whole.
-
-    Parameters
-    ----------
-    X : CSR matrix or array of shape (n_rows, n_columns)
-    shift : array of shape (n_columns,), optional
-        See `Rows`. Shifted rows are dense, so they are read block by block.
-    """
+    """Rows of a sparse matrix; shifted ones are dense, so they are read block by block."""
 
     def __init__(self, X: Any, shift: Vector | None = None) -> None:
         super().__init__(X.shape[0], X.shape[1], shift)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from neverworse.projection.solver.newton_system import NewtonSystem
-from neverworse.projection.solver.problem import LoadedHinges
+from neverworse.projection.solver.problem import Hinges
 
 N, RANK, SIGMA = 60, 5, 3.0
 
 
 def make(n_classes, seed, most_inner):
     rng = np.random.default_rng(seed)
-    hinges = LoadedHinges(rng.normal(size=(N, RANK)), rng.uniform(0.1, 2.0, N))
+    hinges = Hinges(rng.normal(size=(N, RANK)), rng.uniform(0.1, 2.0, N))
     indices = np.sort(rng.choice(N, 40, replace=False))
     inner = np.zeros((n_classes, 40), dtype=bool)
     for j in range(40):

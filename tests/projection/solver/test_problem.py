@@ -10,7 +10,7 @@ from neverworse.projection.solver import problem
 def test_inner_products_are_those_of_the_rows_asked_for(monkeypatch, largest):
     monkeypatch.setattr(problem, "LARGEST_GRAM", largest)
     rows = np.random.default_rng(0).normal(size=(40, 5))
-    hinges = problem.LoadedHinges(rows, np.ones(40))
+    hinges = problem.Hinges(rows, np.ones(40))
     for n in (10, 30, 10):  # before products are kept, where they are, and from then on
         indices = np.random.default_rng(n).permutation(40)[:n]
         found = hinges.products(indices, hinges.take(indices))

@@ -323,8 +323,7 @@ class Certificate(Claim):
             return f"{one} of one class, {between} shared by several"
         if self.assumptions.task == "regression" or self.assumptions.n_bounded:
             return f"{zero} at their lower bound, {one} at their upper bound, {between} between"
-        zeros, ones = ("zero" + "s" * (self.n_zero != 1), "one" + "s" * (self.n_one != 1))
-        return f"{zero} {zeros}, {one} {ones}, {between} fractional"
+        return f"{count(self.n_zero, 'zero')}, {count(self.n_one, 'one')}, {between} fractional"
 
     def _repr_html_(self) -> str:
         verdict, colour = "Not guaranteed", "#b45309"

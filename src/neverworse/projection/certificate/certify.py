@@ -21,6 +21,7 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from neverworse._typing import Matrix, Vector
 from neverworse.projection.coordinates import EPS, Weights
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
-from neverworse.projection.labels import Labels, RowLabels, Scored, implied_labels
+from neverworse.projection.labels import Labels, Scored, implied_labels
 from neverworse.projection.totals import best_multiplier
 from neverworse.rows import Rows, blocks
 
@@ -39,8 +40,8 @@ SUMMATION = 128.0
 # Squares of what is smaller may vanish, so that rounding errors are never counted as if scores were
 # smaller than this. Nothing else depends on it.
 TINY = 1e-100
-# What a loss difference, and the loss of its baseline, add up over a block of rows
-LossParts = tuple[list[float], list[float]]
+# What the loss of a baseline, and differences from it, add up over a block of rows
+LossParts = tuple[list[float], ...]
 
 
 @dataclass(frozen=True)
@@ -84,19 +85,6 @@ class LossDifference:
         return max(0.0, least) ** 2 * (1.0 - rounded), most**2 * (1.0 + rounded)
 
 
-@dataclass(frozen=True)
-class Shifts:
-    """By how much restricted totals shift all scores, in the worst and in the best labeling."""
-
-    worst: Vector
-    best: Vector
-
-    @classmethod
-    def none(cls, n_classes: int) -> Shifts:
-        nothing = np.zeros(n_classes)
-        return cls(nothing, nothing)
-
-
 def loss_difference(
     t: Matrix, baseline: Matrix, labels: Labels, weights: Vector | None
 ) -> LossDifference:
@@ -104,21 +92,20 @@ def loss_difference(
 
     `weights` are used instead of those of `labels`; ones if None.
     """
-    shifts = Shifts.none(len(t)) if labels.totals is None else shifts_of(t, labels, None)
-    parts = loss_parts(t, baseline, labels.of_rows(weights), shifts)
+    shifts = np.zeros((2, len(t))) if labels.totals is None else shifts_of(t, labels, None)
+    parts = loss_parts(t, baseline, replace(labels, weights=weights), shifts)
     return sum_of_parts(parts, labels, shifts)
 
 
-def sum_of_parts(parts: Iterable[LossParts], labels: Labels, shifts: Shifts) -> LossDifference:
+def sum_of_parts(parts: Iterable[LossParts], labels: Labels, shifts: Matrix) -> LossDifference:
     """Return the same from the sums of all blocks of rows."""
     totals = labels.free_totals()
-    of_step, of_baseline = zip(*parts, strict=True)
+    of_baseline, of_step = zip(*parts, strict=True)
     quadratic, linear, up, down, free, moved, residual = map(math.fsum, zip(*of_step, strict=True))
     width, low, high = map(math.fsum, zip(*of_baseline, strict=True))
     if totals is not None:
-        down += totals.support(shifts.worst)
-        up += totals.support(shifts.best)
-        free += _size(labels, shifts.worst) + _size(labels, shifts.best)
+        down, up = (x + totals.support(shift) for x, shift in zip((down, up), shifts, strict=True))
+        free += _size(labels, shifts)
     known = quadratic + 2.0 * linear
     norm_t = float(np.sqrt(quadratic + TINY**2 * moved))
     norm_residual = float(np.sqrt(residual))
@@ -134,33 +121,44 @@ def sum_of_parts(parts: Iterable[LossParts], labels: Labels, shifts: Shifts) -> 
     )
 
 
-def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Shifts:
-    """Return the shifts of scores t that give the tightest bounds, where totals are restricted.
+def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Matrix:
+    """Return by how much restricted totals shift scores t, in the worst and in the best labeling.
 
     `multiplier` is that of the worst case, if it is known already.
     """
     totals, omega, shape = labels.free_totals(), labels.hinge_weights(), labels.shape
     assert totals is not None
     worst = best_multiplier(t, omega, shape, totals) if multiplier is None else multiplier
-    return Shifts(worst, best_multiplier(-t, omega, shape, totals))
+    return np.stack([worst, best_multiplier(-t, omega, shape, totals)])
 
 
-def _size(labels: Labels, multiplier: Vector) -> float:
+def _size(labels: Labels, shifts: Matrix) -> float:
     """Return the size of what is added up for the totals: bounds, and what is known of them."""
-    totals = labels.totals
-    if totals is None:
-        return 0.0
+    assert labels.totals is not None
     known = (labels.weights_where(labels.unlabeled) * np.abs(labels.target)).sum(axis=1)
-    sizes = np.abs(totals.low) + np.abs(totals.high) + 2.0 * known
-    return float(np.sum(np.abs(multiplier) * sizes))
+    sizes = np.abs(labels.totals.low) + np.abs(labels.totals.high) + 2.0 * known
+    return float(np.sum(np.abs(shifts) * sizes))
 
 
-def difference_sums(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Shifts) -> list[float]:
-    """Return what a loss difference adds up, over rows few enough to stay in cache."""
+def loss_parts(t: Matrix, baseline: Matrix, labels: Labels, *shifts: Matrix) -> list[LossParts]:
+    """Return what the baseline's loss and the loss difference add up, for blocks of rows.
+
+    With second shifts, the same for probabilities comes last.
+    """
+    found = []
+    for rows in blocks(baseline):
+        scores, own = (t[:, rows], baseline[:, rows]), labels.at(rows)
+        pairs = (scores, probability_step(*scores)) if len(shifts) > 1 else (scores,)
+        sums = [_difference_sums(*pair, own, by) for pair, by in zip(pairs, shifts, strict=True)]
+        found.append((_baseline_sums(scores[1], own), *sums))
+    return found
+
+
+def _difference_sums(t: Matrix, baseline: Matrix, labels: Labels, shifts: Matrix) -> list[float]:
     shape, omega = labels.shape, labels.weighted(labels.width)
     t, residual = labels.counted(t), labels.counted(baseline) - labels.target
     weighted = labels.weighted(t)
-    for_worst, for_best = t + shifts.worst[:, None], -t + shifts.best[:, None]
+    for_worst, for_best = t + shifts[0][:, None], -t + shifts[1][:, None]
     sizes = np.abs(for_worst) + np.abs(for_best)
     terms = (
         weighted * t,
@@ -174,18 +172,7 @@ def difference_sums(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Shif
     return [float(term.sum()) for term in terms]
 
 
-def loss_parts(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Shifts) -> list[LossParts]:
-    """Return the sums of the loss difference and of the baseline's loss, for blocks of rows."""
-    return [
-        (
-            difference_sums(t[:, rows], baseline[:, rows], labels.at(rows), shifts),
-            _baseline_sums(baseline[:, rows], labels.at(rows)),
-        )
-        for rows in blocks(baseline)
-    ]
-
-
-def _baseline_sums(baseline: Matrix, labels: RowLabels) -> list[float]:
+def _baseline_sums(baseline: Matrix, labels: Labels) -> list[float]:
     target, width, shape = labels.target, labels.width, labels.shape
     baseline = labels.counted(baseline)
     residual = baseline - target
@@ -284,17 +271,17 @@ class Certifier:
 
     def _no_difference(self) -> LossDifference:
         geometry = self._geometry
-        rows, shifts = geometry.coordinates.rows, Shifts.none(len(geometry.supervised.coef))
         kept = (geometry.scored, geometry.labels)
-        parts: list[Any] = rows.reduce_state(_unchanged, operator.add, kept, shifts)
-        return sum_of_parts(parts, geometry.training.labels, shifts)
+        parts = geometry.coordinates.rows.map_state(_unchanged, kept)
+        shifts = np.zeros((2, len(geometry.supervised.coef)))
+        return sum_of_parts(chain.from_iterable(parts), geometry.training.labels, shifts)
 
     def _differences(
         self, step: Weights, multiplier: Vector | None
     ) -> tuple[LossDifference, LossDifference]:
         geometry = self._geometry
         rows, labels = geometry.coordinates.rows, geometry.training.labels
-        shifts = clipped_shifts = Shifts.none(len(step.coef))
+        shifts = clipped_shifts = np.zeros((2, len(step.coef)))
         if labels.totals is not None:
             t = rows.scores(step.coef, step.intercept)
             shifts = shifts_of(t, labels, multiplier)
@@ -303,10 +290,9 @@ class Certifier:
         args, kept = (step.coef, step.intercept), (geometry.labels, geometry.scored)
         both = (shifts, clipped_shifts)
         parts: list[Any] = rows.fold(evaluate_step, operator.add, *args, both, kept=kept)
-        of_scores, of_baseline, of_probabilities = zip(*parts, strict=True)
         return (
-            sum_of_parts(zip(of_scores, of_baseline, strict=True), labels, shifts),
-            sum_of_parts(zip(of_probabilities, of_baseline, strict=True), labels, clipped_shifts),
+            sum_of_parts([part[:2] for part in parts], labels, shifts),
+            sum_of_parts([part[::2] for part in parts], labels, clipped_shifts),
         )
 
     def _outwards(
@@ -346,20 +332,12 @@ def evaluate_step(
     rows: Rows,
     coef: Matrix,
     intercept: Vector,
-    shifts: tuple[Shifts, Shifts],
-    labels: RowLabels,
+    shifts: tuple[Matrix, Matrix],
+    labels: Labels,
     scored: Scored,
-) -> list[tuple[list[float], list[float], list[float]]]:
+) -> list[LossParts]:
     """Return what the loss differences of a step add up over blocks of some rows."""
-    t, baseline = rows.scores(coef, intercept), scored.scores
-    of_scores = loss_parts(t, baseline, labels, shifts[0])
-    of_probabilities = [
-        difference_sums(
-            *probability_step(t[:, piece], baseline[:, piece]), labels.at(piece), shifts[1]
-        )
-        for piece in blocks(t)
-    ]
-    return [(*both, own) for both, own in zip(of_scores, of_probabilities, strict=True)]
+    return loss_parts(rows.scores(coef, intercept), scored.scores, labels, *shifts)
 
 
 def probability_step(t: Matrix, baseline: Matrix) -> tuple[Matrix, Matrix]:
@@ -369,5 +347,6 @@ def probability_step(t: Matrix, baseline: Matrix) -> tuple[Matrix, Matrix]:
     return nearest(baseline + t) - before, before
 
 
-def _unchanged(scored: Scored, labels: RowLabels, shifts: Shifts) -> list[LossParts]:
-    return loss_parts(np.zeros_like(scored.scores), scored.scores, labels, shifts)
+def _unchanged(scored: Scored, labels: Labels) -> list[LossParts]:
+    nothing = np.zeros_like(scored.scores)
+    return loss_parts(nothing, scored.scores, labels, np.zeros((2, len(nothing))))

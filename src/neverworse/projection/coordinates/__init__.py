@@ -108,6 +108,10 @@ class Coordinates(ABC):
     def with_total(self, size: float) -> Self:
         """Return the coordinates with one more, which adds `size` times itself to every score."""
 
+    def with_intercept(self, total: float) -> Self:
+        """Return the same with an intercept of unit length for rows of this weight, if any."""
+        return self.with_total(1.0 / np.sqrt(total)) if total > 0.0 else self
+
     @abstractmethod
     def solve(self, p: Matrix, error: float) -> Solved:
         """Solve T'HTz = p until the error of ½ p·z is at most `error`."""
@@ -124,9 +128,7 @@ class Coordinates(ABC):
     def to_weights(self, z: Matrix) -> Weights:
         """Return the weights Tz, for unshifted and uncentred features."""
         coef = self.coef(z)
-        intercept = z @ self.offset - coef @ self.mean
-        shift = self.rows.shift
-        return Weights(coef, intercept if shift is None else intercept - coef @ shift)
+        return Weights(coef, z @ self.offset - coef @ self.centre)
 
     def adjoint(self, weighted_sum: Matrix, total: Vector) -> Matrix:
         """Return T'E'x, given E'x and the sum of x."""

@@ -13,7 +13,6 @@ question tell. Orthogonal factors of the rows themselves, where nothing else doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,7 +36,7 @@ class NonFiniteError(ValueError):
 
 
 @dataclass(frozen=True)
-class ColumnMoments:
+class Moments:
     """Weighted sums over rows, for columns measured from their mean."""
 
     rows: Rows  # the rows that were summed, shifted where that was needed for accuracy
@@ -48,53 +47,30 @@ class ColumnMoments:
     # (n_columns,): False for columns that say nothing: constant with an intercept, zero without
     varies: Mask
     spread: Vector  # (n_columns,): weighted sum of (x - mean)²
+    gram: Matrix  # (n_columns, n_columns): weighted sum of (x - mean)(x - mean)', if asked for
 
-
-@dataclass(frozen=True)
-class Moments(ColumnMoments):
-    """The same, with all products of columns."""
-
-    gram: Matrix  # (n_columns, n_columns): weighted sum of (x - mean)(x - mean)'
+    @property
+    def centre(self) -> Vector:
+        """The mean of the rows, before any shift."""
+        return self.mean if self.rows.shift is None else self.mean + self.rows.shift
 
 
 def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
     """Add up the second moments of `rows`, about their weighted mean if `centre`."""
-    gram: Matrix = np.empty((0, 0))
-
-    def add_up(rows: Rows) -> ColumnMoments:
-        nonlocal gram
-        gram, sums = rows.gram(weights)
-        if not np.isfinite(gram).all():
-            raise NonFiniteError("the Gram matrix of the rows is not finite")
-        found = _sums(rows, weights, sums, np.diag(gram).copy(), centre)
-        if centre and found.total > 0:
-            gram -= found.total * np.outer(found.mean, found.mean)
-            found = replace(found, spread=np.diag(gram))
-        return found
-
-    sums = _accurate(add_up, rows, weights, centre)
-    if not sums.varies.all():
-        gram = np.where(np.outer(sums.varies, sums.varies), gram, 0.0)
-    return Moments(sums.rows, sums.total, sums.mean, sums.raw, sums.varies, sums.spread, gram)
+    sums = _accurate(rows, weights, centre, products=True)
+    if sums.varies.all():
+        return sums
+    return replace(sums, gram=np.where(np.outer(sums.varies, sums.varies), sums.gram, 0.0))
 
 
-def column_moments(rows: Rows, weights: Vector | None, centre: bool) -> ColumnMoments:
+def column_moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
     """Do the same for every column alone: no matrix of columns by columns is made."""
-    ones = np.ones(rows.n_rows) if weights is None else weights
-
-    def add_up(rows: Rows) -> ColumnMoments:
-        raw = rows.squares(weights)
-        found = _sums(rows, weights, rows.weighted_sum(ones), raw, centre)
-        return replace(found, spread=np.maximum(raw - found.total * found.mean**2, 0.0))
-
-    return _accurate(add_up, rows, weights, centre)
+    return _accurate(rows, weights, centre, products=False)
 
 
-def _accurate(
-    add_up: Callable[[Rows], ColumnMoments], rows: Rows, weights: Vector | None, centre: bool
-) -> ColumnMoments:
+def _accurate(rows: Rows, weights: Vector | None, centre: bool, products: bool) -> Moments:
     """Add up once more, of shifted rows, where centring has cost too many digits."""
-    result = add_up(rows)
+    result = _add_up(rows, weights, centre, products)
     if not centre:
         return result
     doubtful = np.flatnonzero(result.spread <= CANCELLATION * result.raw)
@@ -104,16 +80,21 @@ def _accurate(
     low, high = rows.ranges(doubtful, weights)
     varies[doubtful] = low < high
     if varies[doubtful].any() and rows.shift is None:
-        result = add_up(rows.shifted(result.mean))
+        result = _add_up(rows.shifted(result.mean), weights, centre, products)
     # Beside rows of much larger weight, others may be lost in the rounding of the mean.
     varies &= result.spread > 0.0
     return replace(result, varies=varies, spread=np.where(varies, result.spread, 0.0))
 
 
-def _sums(
-    rows: Rows, weights: Vector | None, sums: Vector, raw: Vector, centre: bool
-) -> ColumnMoments:
-    if not (np.isfinite(sums).all() and (raw < LARGEST_SQUARE).all()):
+def _add_up(rows: Rows, weights: Vector | None, centre: bool, products: bool) -> Moments:
+    if products:
+        gram, sums = rows.gram(weights)
+        raw = np.diag(gram).copy()
+    else:
+        gram, raw = np.empty((0, 0)), rows.squares(weights)
+        sums = rows.weighted_sum(np.ones(rows.n_rows) if weights is None else weights)
+    finite = np.isfinite(gram).all() and np.isfinite(sums).all()
+    if not (finite and (raw < LARGEST_SQUARE).all()):
         raise NonFiniteError("the squares of the rows are not finite, or too large")
     tiny = np.flatnonzero(raw < SMALLEST_SQUARE)
     if rows.shift is None and tiny.size:
@@ -125,8 +106,13 @@ def _sums(
                 "sklearn.preprocessing.StandardScaler."
             )
     total = float(rows.n_rows if weights is None else weights.sum())
-    mean = sums / total if centre and total > 0 else np.zeros(rows.n_columns)
-    return ColumnMoments(rows, total, mean, raw, raw > 0, raw)
+    mean, spread = np.zeros(rows.n_columns), raw
+    if centre and total > 0:
+        mean = sums / total
+        if products:
+            gram -= total * np.outer(mean, mean)
+        spread = np.diag(gram) if products else np.maximum(raw - total * mean**2, 0.0)
+    return Moments(rows, total, mean, raw, raw > 0, spread, gram)
 
 
 # Gram matrices are good enough as long as their condition number (columns brought to equal length,
@@ -140,7 +126,7 @@ AFFORDABLE = 1e7  # numbers in a dense copy of the rows
 class CentredFactor:
     """A triangular or orthogonal factor of the centred, penalised Gram matrix."""
 
-    moments: ColumnMoments
+    moments: Moments
     # (n_columns, rank): T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`
     basis: Matrix
     null_space: Matrix  # (n_columns, nullity): directions in which no row differs
@@ -389,6 +375,4 @@ def whiten(
     idle = np.flatnonzero(~sums.varies)
     offset = np.zeros(basis.shape[1])
     found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
-    if not fit_intercept or sums.total <= 0.0:
-        return found
-    return found.with_total(1.0 / np.sqrt(sums.total))
+    return found.with_intercept(sums.total if fit_intercept else 0.0)

@@ -16,7 +16,7 @@ from scipy import linalg
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, Points, Result, WhitenedCoordinates
-from neverworse.projection.coordinates.gram import ColumnMoments, NonFiniteError, column_moments
+from neverworse.projection.coordinates.gram import Moments, NonFiniteError, column_moments
 from neverworse.rows import Rows, map_in_threads
 
 # Eigenvalues of a kernel are known to eight digits if they are so large against the largest.
@@ -28,7 +28,7 @@ INSIDE = 1e-8  # a row with so small a share in the directions that no row fits 
 class RowSpace:
     """Eigenvalues and eigenvectors of the kernel of some rows."""
 
-    sums: ColumnMoments  # of all rows, weighted
+    sums: Moments  # of all rows, weighted
     rows: Rows  # the rows that span the space
     used: Indices  # which rows these are
     # (n_used,): roots of their weights (ones where they are in the space for its span only)
@@ -43,10 +43,7 @@ class RowSpace:
         return self.rows.weighted_sum(x) - x.sum(axis=1)[:, None] * self.sums.mean
 
     def products(self, coef: Matrix) -> Matrix:
-        at_mean = coef @ self.sums.mean
-        if self.rows.shift is not None:
-            at_mean = at_mean + coef @ self.rows.shift
-        return self.root * self.rows.scores(coef, -at_mean)
+        return self.root * self.rows.scores(coef, -(coef @ self.sums.centre))
 
     def least_squares(self, residual: Matrix, alpha: float, kept: Mask | slice) -> Matrix:
         """Return the coefficients that fit centred targets in the eigenvectors that are kept."""
@@ -210,6 +207,4 @@ def whiten_row_space(
     found = KernelCoordinates(
         space, sums.rows, sums.mean, np.sqrt(sums.raw), factor, whitened, offset, euclidean
     )
-    if not fit_intercept or sums.total <= 0.0:
-        return found
-    return found.with_total(1.0 / np.sqrt(sums.total))
+    return found.with_intercept(sums.total if fit_intercept else 0.0)

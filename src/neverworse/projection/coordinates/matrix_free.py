@@ -16,7 +16,7 @@ import numpy as np
 from neverworse._iterations import Solved, conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection.coordinates import Coordinates, Points, Weights, visible
-from neverworse.projection.coordinates.gram import ColumnMoments, GramCoordinates
+from neverworse.projection.coordinates.gram import GramCoordinates, Moments
 from neverworse.projection.label_sets import Curvature, weighted_scores
 from neverworse.rows import Rows, RowWeigh
 
@@ -189,7 +189,7 @@ def _both(t: Vector, curvature: Curvature, weights: Vector) -> Vector:
 
 
 def weight_coordinates(
-    sums: ColumnMoments, weights: Vector | None, alpha: float, fit_intercept: bool
+    sums: Moments, weights: Vector | None, alpha: float, fit_intercept: bool
 ) -> MatrixFreeCoordinates:
     """Return the weights as coordinates for the loss of rows with these moments."""
     s = np.ones(sums.rows.n_rows) if weights is None else weights
@@ -197,9 +197,7 @@ def weight_coordinates(
     # Without penalty there may be many solutions. The shortest is wanted, in the units of the data.
     uneven = alpha > 0.0 and float(size.max()) > EVEN * float(size.min())
     unit = 1.0 / np.sqrt(size) if uneven else np.full(len(size), 1.0 / np.sqrt(size.max() or 1.0))
-    shifts = np.empty(0)
-    if fit_intercept and sums.total > 0.0:
-        shifts = np.array([1.0 / np.sqrt(sums.total)])
+    shifts = np.full(int(fit_intercept and sums.total > 0.0), 1.0 / np.sqrt(sums.total or 1.0))
     return MatrixFreeCoordinates(
         sums.rows,
         s,

@@ -9,7 +9,6 @@ from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection.coordinates import Weights, suited
 from neverworse.projection.coordinates.gram import (
     CentredFactor,
-    ColumnMoments,
     Moments,
     column_moments,
     factor,
@@ -19,6 +18,7 @@ from neverworse.projection.coordinates.gram import (
 )
 from neverworse.projection.coordinates.kernel import row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
+from neverworse.projection.label_sets import weighted_scores
 from neverworse.rows import Rows, RowWeigh, single_threaded_blas
 
 
@@ -37,25 +37,11 @@ def solve_least_squares(
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2
 
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_targets, n_rows)
-        One or several targets.
-    weights : array of shape (n_rows,), optional
-        Not negative; ones if not given.
-    alpha : float
-        Ridge penalty; the intercept is not penalised.
-    fit_intercept : bool
-        Whether b is fitted, or zero.
-    rcond : float, optional
-        If given, directions of the features whose singular value in the centred (penalised) Gram
-        matrix is at most `rcond` times the largest are left out. The result then depends on the
-        scales of the columns. If not given, the solution is exact, and the shortest one where
-        there are many.
-    one_unit : bool
-        Whether all columns are in the same unit, as features of a kernel are. Otherwise they are
-        brought to equal length, and those that are almost zero would get enormous weights.
+    With `rcond`, directions of the features whose singular value in the centred (penalised) Gram
+    matrix is at most `rcond` times the largest are left out; the result then depends on the scales
+    of the columns. Without, the solution is exact, and the shortest one where there are many.
+    `one_unit` says that all columns are in the same unit, as features of a kernel are. Otherwise
+    they are brought to equal length, and those that are almost zero would get enormous weights.
     """
     centre = np.zeros(len(target))
     if fit_intercept:
@@ -68,7 +54,7 @@ def solve_least_squares(
         coef, sums = found.solution, found.moments
     else:
         coef, sums = _coefficients(rows, residual, weights, alpha, fit_intercept, rcond)
-    return Weights(coef, centre + _intercept(sums, coef))
+    return Weights(coef, centre - coef @ sums.centre)
 
 
 def _coefficients(
@@ -78,9 +64,8 @@ def _coefficients(
     alpha: float,
     fit_intercept: bool,
     rcond: float | None,
-) -> tuple[Matrix, ColumnMoments]:
+) -> tuple[Matrix, Moments]:
     """Return the coefficients for centred targets, and the moments of the rows."""
-    sums: ColumnMoments
     n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
     kind = suited(rows, n_used)
     if kind == "kernel":
@@ -117,15 +102,9 @@ def _normal_equations(
     sums, basis = centred.moments, centred.basis
     coef = (_cross(sums, residual, weights) @ basis) @ basis.T
     error = RowWeigh(_weighted_error, (residual, weights))
-    summed, total = sums.rows.score_weighted_sum(coef, _intercept(sums, coef), error)
+    summed, total = sums.rows.score_weighted_sum(coef, -(coef @ sums.centre), error)
     gradient = _centred(sums, summed, total) - alpha * coef
     return coef + (gradient @ basis) @ basis.T
-
-
-def _intercept(sums: ColumnMoments, coef: Matrix) -> Vector:
-    """Return the intercept with which `coef` scores the mean of the rows as zero."""
-    at_mean: Vector = coef @ sums.mean
-    return -at_mean if sums.rows.shift is None else -at_mean - coef @ sums.rows.shift
 
 
 def _truncated(
@@ -137,21 +116,17 @@ def _truncated(
     return ((_cross(sums, residual, weights) @ vectors) / values[kept]) @ vectors.T
 
 
-def _cross(sums: ColumnMoments, residual: Matrix, weights: Vector | None) -> Matrix:
+def _cross(sums: Moments, residual: Matrix, weights: Vector | None) -> Matrix:
     """Return Σ s (x - mean) r over the rows, for columns that vary."""
-    weighted = residual
-    if weights is not None:  # rows without a weight may score anything, even infinity
-        weighted = np.multiply(weights, residual, out=np.zeros_like(residual), where=weights > 0.0)
+    weighted = residual if weights is None else weighted_scores(residual, weights)
     return _centred(sums, sums.rows.weighted_sum(weighted), weighted.sum(axis=1))
 
 
-def _centred(sums: ColumnMoments, summed: Matrix, total: Vector) -> Matrix:
+def _centred(sums: Moments, summed: Matrix, total: Vector) -> Matrix:
     """Return Σ r (x - mean), given Σ r x and Σ r, for columns that vary."""
     return np.where(sums.varies, summed - total[:, None] * sums.mean, 0.0)
 
 
 def _weighted_error(scores: Matrix, residual: Matrix, weights: Vector | None) -> Matrix:
     error = residual - scores
-    if weights is None:
-        return error
-    return np.multiply(weights, error, out=np.zeros_like(error), where=weights > 0.0)
+    return error if weights is None else weighted_scores(error, weights)

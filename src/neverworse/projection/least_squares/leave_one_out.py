@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -16,7 +15,14 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, MOST_ROWS, suited, svd
 from neverworse.projection.coordinates.gram import moments
 from neverworse.projection.coordinates.kernel import row_space
-from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows, single_threaded_blas
+from neverworse.rows import (
+    Rows,
+    Standard,
+    add_pairs,
+    map_in_threads,
+    reduce_rows,
+    single_threaded_blas,
+)
 
 # ``measure(scores, target, weights)``: what is added up, of some rows. Scores have the shape
 # (n_alphas, n_targets, n_rows) and targets that of (n_targets, n_rows). Can be pickled.
@@ -52,23 +58,8 @@ def leave_one_out(
     :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Where :math:`1 - h_i` has no
     digits left, other formulas take its place: "Leave-one-out" in docs/mathematics.md has them all.
 
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_classes, n_rows)
-    weights : array of shape (n_rows,) or None
-        Not negative, not all zero; ones if None. Rows without weight play no part.
-    alphas : array of shape (n_alphas,)
-        Ridge penalties, not negative, in any order; the intercept is not penalised.
-    measure : callable
-        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept.
-    fit_intercept : bool
-    one_unit : bool
-        Whether all columns are in the same unit, as features of a kernel are.
-
-    Returns
-    -------
-    sum of what `measure` returns, in the order of the rows
+    Rows without a weight play no part. A score is NaN only for a row that alone has a weight, with
+    an intercept. `one_unit` is that of `solve_least_squares`; for `measure`, see `Measure`.
     """
     if not np.all(np.greater_equal(alphas, 0.0)):
         raise ValueError(f"alphas must not be negative, got {list(alphas)}.")
@@ -93,28 +84,25 @@ def leave_one_out(
             "yourself, or choose it by cross-validation."
         )
     fit = Fit(rows, target, weights, alphas, fit_intercept)
-    known = LeftOut(target, weights, *_corrections(fit))
-    read = fit.moments.rows
-    return read.fold(add_up, operator.add, fit.decomposed, measure, known=[known])
+    known = LeftOut(target, weights)
+    args = (fit.decomposed, measure)
+    found, parts = fit.moments.rows.fold(add_up, add_pairs, *args, known=[known])
+    doubtful = np.concatenate([np.empty(0, np.intp), *parts])
+    if not doubtful.size:
+        return found
+    target = target[:, doubtful]
+    return found + measure(target - _errors_by_other_fits(fit, doubtful), target, weights[doubtful])
 
 
-def _corrections(fit: Fit) -> tuple[Indices, Vector]:
-    """Return rows whose leverage is too close to one, and their errors by other fits."""
-    none = np.empty(0, dtype=np.intp)
-    if fit.decomposed.interpolates:
-        return none, np.empty((len(fit.alphas), len(fit.targets), 0))
-    # The smallest penalty leaves the largest leverage.
-    smallest = replace(fit.decomposed, alphas=fit.alphas.min(keepdims=True, initial=np.inf))
-    known = LeftOut(fit.targets, fit.weights, none, np.empty((1, len(fit.targets), 0)))
-    found = fit.moments.rows.fold(doubtful_rows, operator.add, smallest, fit.doubt, known=[known])
-    doubtful = np.concatenate(found)
+def _errors_by_other_fits(fit: Fit, doubtful: Indices) -> Vector:
+    """Return the errors of rows whose leverage is too close to one."""
     errors = np.empty((len(fit.alphas), len(fit.targets), len(doubtful)))
     alone = fit.are_alone(doubtful)
     errors[:, :, alone] = fit.errors_of_alone(doubtful[alone])
     for k in np.flatnonzero(~alone):
         i = doubtful[[k]]
         errors[:, :, [k]] = fit.without(i).errors_outside(i)
-    return doubtful, errors
+    return errors
 
 
 @dataclass(frozen=True)
@@ -123,20 +111,10 @@ class LeftOut:
 
     target: Matrix  # (n_targets, n_rows)
     weights: Vector  # (n_rows,)
-    corrected: Indices  # rows whose errors were found in another way, in increasing order
-    errors: Vector  # (n_alphas, n_targets, n_corrected): their errors
     start: int = 0  # which of all rows is the first of these
 
     def at(self, rows: slice) -> LeftOut:
-        """Return the same for some of the rows."""
-        lo, hi = np.searchsorted(self.corrected, [rows.start, rows.stop])
-        return LeftOut(
-            self.target[:, rows],
-            self.weights[rows],
-            self.corrected[lo:hi] - rows.start,
-            self.errors[..., lo:hi],
-            self.start + rows.start,
-        )
+        return LeftOut(self.target[:, rows], self.weights[rows], self.start + rows.start)
 
 
 @dataclass(frozen=True)
@@ -152,6 +130,7 @@ class Decomposed:
     total: float  # sum of the weights; infinite without intercept, which then has no part in h
     alphas: Vector  # (n_alphas,)
     interpolates: bool  # whether there are no more rows than weights to fit
+    doubt: float  # how small 1 - h can be without doubt
 
     @property
     def damping(self) -> Matrix:
@@ -178,59 +157,41 @@ class Decomposed:
         leverage: Matrix = (weights[:, None] * z**2) @ self.kept
         return 1.0 - weights / self.total - leverage.T
 
-    def errors(self, block: Matrix, target: Matrix, weights: Vector) -> Vector:
-        """Return e / (1 - h), of shape (n_alphas, n_targets, n_rows)."""
+    def errors(self, block: Matrix, target: Matrix, weights: Vector) -> tuple[Vector, Mask]:
+        """Return e / (1 - h), of shape (n_alphas, n_targets, n_rows), and where it is accurate."""
         z = self.z(block)
         left = self.left(z, weights)[:, None]
         errors: Vector = target - self.means[:, None] - self.scores(self.kept, z)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where zero, that is corrected
+        with np.errstate(divide="ignore", invalid="ignore"):
             errors /= left
             if self.interpolates:  # with α cancelled; 0 / 0 for the only row
                 cancelled = self.scores(self.damping, z)
                 cancelled /= ((weights[:, None] * z**2) @ self.damping).T[:, None]
-                errors = np.where(left <= CLOSE, cancelled, errors)
-        return errors
+                return np.where(left <= CLOSE, cancelled, errors), np.ones(len(block), bool)
+        return errors, left[:, 0].min(axis=0, initial=1.0) > self.doubt
 
 
-def doubtful_rows(rows: Rows, fit: Decomposed, doubt: float, known: LeftOut) -> list[Indices]:
-    """Return the rows for which 1 - h is too small for some penalty."""
+def add_up(
+    rows: Rows, fit: Decomposed, measure: Measure, known: LeftOut
+) -> tuple[Any, list[Indices]]:
+    """Return the sum of a measure over rows, each scored by all others, and those in doubt."""
 
-    def look(block: Matrix, own: LeftOut, used: Indices) -> list[Indices]:
-        left = fit.left(fit.z(block), own.weights[used]).min(axis=0, initial=1.0)
-        return [own.start + used[left <= doubt]]
-
-    return _sum_over_blocks(rows, known, look, [])
-
-
-def add_up(rows: Rows, fit: Decomposed, measure: Measure, known: LeftOut) -> Any:
-    """Return the sum of a measure over the rows with a weight, each scored by all others."""
-
-    def look(block: Matrix, own: LeftOut, used: Indices) -> Any:
-        target, weights = own.target[:, used], own.weights[used]
-        errors = fit.errors(block, target, weights)
-        errors[..., np.searchsorted(used, own.corrected)] = own.errors
-        return measure(target - errors, target, weights)
-
-    no_scores = np.empty((len(fit.alphas), len(known.target), 0))
-    nothing = measure(no_scores, known.target[:, :0], known.weights[:0])
-    return _sum_over_blocks(rows, known, look, nothing)
-
-
-def _sum_over_blocks(
-    rows: Rows, known: LeftOut, look: Callable[[Matrix, LeftOut, Indices], Any], nothing: Any
-) -> Any:
-    """Add up what is found in blocks of the rows with a weight, in threads."""
-
-    def part(bounds: tuple[int, int]) -> Any:
+    def part(bounds: tuple[int, int]) -> tuple[Any, list[Indices]]:
         found, (start, stop) = nothing, bounds
         for lo in range(start, stop, rows.block_rows):
-            block = slice(lo, min(lo + rows.block_rows, stop))
-            own = known.at(block)
+            own = known.at(slice(lo, min(lo + rows.block_rows, stop)))
             used = np.flatnonzero(own.weights)
-            found = found + look(rows.block(block.start, block.stop)[used], own, used)
+            block = rows.block(lo, lo + len(own.weights))[used]
+            errors, clear = fit.errors(block, own.target[:, used], own.weights[used])
+            sure = used[clear]
+            target = own.target[:, sure]
+            measured = measure(target - errors[..., clear], target, own.weights[sure])
+            found = add_pairs(found, (measured, [own.start + used[~clear]]))
         return found
 
-    return reduce(operator.add, map_in_threads(part, rows.parts()), nothing)
+    no_scores = np.empty((len(fit.alphas), len(known.target), 0))
+    nothing = measure(no_scores, known.target[:, :0], known.weights[:0]), list[Indices]()
+    return reduce(add_pairs, map_in_threads(part, rows.parts()), nothing)
 
 
 def _are_independent(rows: Matrix) -> Mask:
@@ -252,7 +213,6 @@ class Fit:
     decomposed: Decomposed  # what passes over rows need
     # (n_varying, rank): its basis for other rows, which may differ where no row does
     shortest: Matrix
-    doubt: float  # how small 1 - h can be without doubt
 
     def __init__(
         self, rows: Rows, targets: Matrix, weights: Vector, alphas: Vector, fit_intercept: bool
@@ -269,6 +229,7 @@ class Fit:
             means = np.average(targets, axis=1, weights=weights)
         triangle, crossed = self._triangle(targets - means[:, None])
         basis, self.shortest, eigenvalues, condition = self._eigenvectors(triangle, rounding)
+        smallest, largest = DOUBTFUL
         self.decomposed = Decomposed(
             varies=self.moments.varies,
             mean=self.moments.mean,
@@ -279,9 +240,8 @@ class Fit:
             total=self.moments.total if fit_intercept else np.inf,
             alphas=alphas,
             interpolates=bool(np.count_nonzero(weights) <= len(eigenvalues) + fit_intercept),
+            doubt=min(max(TRUSTED * rounding * condition, smallest), largest),
         )
-        smallest, largest = DOUBTFUL
-        self.doubt = min(max(TRUSTED * rounding * condition, smallest), largest)
 
     def without(self, indices: Indices | np.intp) -> Fit:
         """Return the fit without some rows."""

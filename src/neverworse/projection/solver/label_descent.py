@@ -1,22 +1,14 @@
 r"""Soft labels by accelerated projected gradients, where very many columns leave no factors.
 
-Half the squared distance is a convex function of the soft labels, whose gradient in the labels of
-row j is :math:`\omega_j t_j`. Its curvature is at most that of the identity in the weights of the
-loss, whatever the rows are: the loss on all rows contains that on any one of them. So a step by
-:math:`-t_j` (times the weight in the loss over that of the hinge), and then to the nearest allowed
-label, never does harm, and with a penalty of the size of typical eigenvalues curvatures are not
-far below one. Momentum, dropped whenever it points uphill, does the rest.
-
-Every gradient takes a linear system, whose solution changes as little as the labels do: a few steps
-of conjugate gradients. With a penalty α and centred rows A (times the roots of their weights),
+A step of every label by :math:`-t_j` (times the weight in the loss over that of the hinge), and to
+the nearest allowed one, never does harm: "Very many columns" in docs/solver.md says why. Every
+gradient takes a linear system. With a penalty α and centred rows A (times the roots of their
+weights),
 
 .. math:: (A'A + \alpha) w = p \iff w = (p - A'y) / \alpha, \quad (AA' + \alpha) y = Ap ,
 
 so the unknowns are as many as there are rows, and the kernel AA' enters by its products only. Here
 arrays have the rows first, and one column for each class: so sparse rows are fastest.
-
-Newton's method needs fewer steps, but with several classes most rows have labels between corners,
-which change their faces all along its steps.
 """
 
 from __future__ import annotations
@@ -32,7 +24,7 @@ from neverworse._budget import Budget
 from neverworse._iterations import LowRank, accelerated_gradient, conjugate_gradients, low_rank
 from neverworse._typing import Mask, Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
-from neverworse.projection.solver.newton import MatrixFree, Newton
+from neverworse.projection.solver.newton import MatrixFreeNewton
 from neverworse.projection.solver.newton_system import ROUGH
 from neverworse.projection.solver.problem import (
     DualSolution,
@@ -71,10 +63,8 @@ class RowSystem:
 
     def products(self, coef: Matrix) -> Matrix:
         """Return A coef, of shape (n_rows, n_classes)."""
-        rows, at_mean = self.space.rows, self.space.mean @ coef
-        if rows.shift is not None:
-            at_mean = at_mean + rows.shift @ coef
-        return self._weighted(rows.scores(np.ascontiguousarray(coef.T), -at_mean).T)
+        scores = self.space.rows.scores(np.ascontiguousarray(coef.T), -(self.space.centre @ coef))
+        return self._weighted(scores.T)
 
     def kernel(self, y: Matrix) -> Matrix:
         self._budget.n_passes += 1
@@ -317,9 +307,9 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
     With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
     """
     space = cast("MatrixFreeCoordinates", problem.coordinates)
-    hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
+    hinges = StreamedHinges(space, problem.weights)
     shape, totals, floor = problem.shape, problem.totals, problem.floor
-    newton = Newton(hinges, problem.linear, shape, totals, floor, budget, metric)
+    newton = MatrixFreeNewton(hinges, problem.linear, shape, totals, floor, budget, space)
     z: Matrix = np.zeros_like(problem.linear)
     q = shape.project(problem.start())
     solution = None
@@ -328,7 +318,7 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
         if descent.applies:
             z, q = descent.run(q, FINER * tol)
             primal = hinges.adjoint(problem.weights * q) - problem.linear
-            error = ROUGH * max(tol * metric.half_square(z, primal, None), floor)
+            error = ROUGH * max(tol * newton.half_square(z, primal), floor)
             solution = newton.paired(z, q, primal, error)
             budget.report("labels", len(problem.weights), solution.gap, solution.value)
             z = solution.z

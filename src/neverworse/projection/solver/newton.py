@@ -14,12 +14,12 @@ If the totals of the labels are restricted, the last coordinate of z is their mu
 no quadratic term, but the support function of the interval of totals M, smoothed in the same way,
 and a proximal term of its own, about :math:`(\mu - \bar\mu)^2 / 2\sigma`.
 
-In coordinates that are not whitened the quadratic part is :math:`\tfrac12 z'Mz`, see `Metric`.
+In coordinates that are not whitened, the quadratic part is :math:`\tfrac12 z'Mz`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,96 +43,6 @@ PATIENCE = 10  # Newton steps without a smaller gradient, and slow updates in a 
 LARGEST_SIGMA = (1e17, 1e13)
 FINEST = 1e-12  # ... the relative accuracy of a gradient, ...
 FINE = 1e-9  # ... and that beyond which a gradient that does not shrink never will
-
-
-class Metric:
-    """The quadratic part ½ z'Mz of the dual; here that of whitened coordinates, the identity.
-
-    In others M turns points z into their gradient Mz, and points differ from gradients.
-    """
-
-    def matvec(self, z: Matrix) -> Matrix:
-        """Return Mz."""
-        return z
-
-    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:  # noqa: ARG002
-        """Return z with Mz = p, from a guess; and what that adds to the gap, at most `error`."""
-        return p, 0.0
-
-    def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:  # noqa: ARG002
-        """Return ½ z·p, where p is about Mz, without the multiplier of totals."""
-        return half_square(p, totals)
-
-    def step(
-        self,
-        newton: Newton,
-        at: Iterate,
-        curve: Matrix,
-        sigma: float,
-        gradient: Matrix,
-        reduction: float,  # noqa: ARG002
-    ) -> Matrix:
-        """Return a Newton step.
-
-        `curve` is the diagonal of M (where M is no diagonal, only that of the multiplier counts),
-        and `reduction` the factor by which the gradient has to shrink in the end.
-        """
-        hinges, shape = newton.hinges, newton.shape
-        free = np.flatnonzero(shape.is_free(at.soft) & (hinges.weights > 0.0))
-        if not free.size:
-            return -gradient / curve
-        inner = shape.at(free).inner(at.soft[:, free])
-        system = NewtonSystem(hinges, free, inner, curve, sigma, shape.is_coupled)
-        return system.solve(-gradient)
-
-
-FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
-SMALLEST = 0.01  # of the squared length of a gradient that its inverse image has at least, about
-
-
-class MatrixFree(Metric):
-    """The metric of weights: products by passes over the rows, systems by conjugate gradients."""
-
-    def __init__(self, space: MatrixFreeCoordinates, budget: Budget) -> None:
-        self._space = space
-        self._budget = budget  # ends iterations, and is told about them
-
-    def matvec(self, z: Matrix) -> Matrix:
-        return self._space.matvec(z)
-
-    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:
-        solved = self._space.solve(p, error, near, lambda: self._budget.exhausted)
-        self._budget.n_passes += solved.n_products
-        return solved.x, self._space.half_error(solved.residual)
-
-    def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:
-        """See `Metric`; far from the solution, where z does not belong to p, by the length of p."""
-        if totals is not None:
-            z, p = z[:, :-1], p[:, :-1]
-        return max(0.5 * float(np.vdot(z, p)), SMALLEST * half_square(p, None))
-
-    def step(
-        self,
-        newton: Newton,
-        at: Iterate,
-        curve: Matrix,
-        sigma: float,
-        gradient: Matrix,
-        reduction: float,
-    ) -> Matrix:
-        weights = newton.hinges.weights
-        curvature = Curvature.of(newton.shape, at.soft, weights, sigma)
-        finest, coarsest = FORCING
-        target = min(max(reduction, finest), coarsest) * float(np.linalg.norm(gradient))
-        solved = conjugate_gradients(
-            lambda z: self._space.curved(curvature, curve, z),
-            -gradient,
-            lambda residual: float(np.linalg.norm(residual)) <= target,
-            stop=lambda: self._budget.exhausted,
-        )
-        self._budget.n_passes += solved.n_products
-        self._budget.report("Newton step", len(weights))
-        return solved.x
 
 
 @dataclass
@@ -169,13 +79,42 @@ class Newton:
     totals: Totals | None  # restriction of the totals, in the units of the last coordinate
     floor: float  # a value of at most this counts as zero
     budget: Budget  # Newton steps and time
-    metric: Metric = field(default_factory=Metric)
+
+    # The quadratic part ½ z'Mz of the dual; here that of whitened coordinates, where M = 1. In
+    # others, M turns points z into their gradient Mz.
+
+    def matvec(self, z: Matrix) -> Matrix:
+        """Return Mz."""
+        return z
+
+    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:  # noqa: ARG002
+        """Return z with Mz = p, from a guess; and what that adds to the gap, at most `error`."""
+        return p, 0.0
+
+    def half_square(self, z: Matrix, p: Matrix) -> float:  # noqa: ARG002
+        """Return ½ z·p, where p is about Mz, without the multiplier of totals."""
+        return half_square(p, self.totals)
+
+    def step(
+        self, at: Iterate, curve: Matrix, sigma: float, gradient: Matrix, accuracy: float
+    ) -> Matrix:
+        """Return a Newton step, to a relative accuracy of the system that is enough (or better).
+
+        `curve` is the diagonal of M (where M is no diagonal, only that of the multiplier counts).
+        """
+        del accuracy
+        free = np.flatnonzero(self.shape.is_free(at.soft) & (self.hinges.weights > 0.0))
+        if not free.size:
+            return -gradient / curve
+        inner = self.shape.at(free).inner(at.soft[:, free])
+        system = NewtonSystem(self.hinges, free, inner, curve, sigma, self.shape.is_coupled)
+        return system.solve(-gradient)
 
     def start(self, z: Matrix, q: Matrix) -> Iterate:
         """Return where to start: at a dual point, with soft labels that need not belong to it."""
         primal = self._primal(q)
         balance = None if self.totals is None else Balance.start(self.totals, z, primal)
-        return Iterate(z, self.hinges.scores(z), self.metric.matvec(z), q, primal, balance)
+        return Iterate(z, self.hinges.scores(z), self.matvec(z), q, primal, balance)
 
     def descend(self, at: Iterate, centre: Matrix, sigma: float, accuracy: float) -> Descent:
         """Minimise the smoothed function, in place, to an accuracy relative to the length of z.
@@ -192,7 +131,7 @@ class Newton:
             gradient = at.product - at.primal
             if at.balance is not None:
                 gradient[:, -1] = at.balance.gradient(at.z, at.primal, sigma)
-            value = self.metric.half_square(at.z, at.primal, self.totals)
+            value = self.half_square(at.z, at.primal)
             size = float(np.sqrt(2.0 * max(value, self.floor)))
             norm = float(np.linalg.norm(gradient))
             smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
@@ -205,9 +144,8 @@ class Newton:
             curve = np.ones(at.z.shape)
             if at.balance is not None:
                 curve[:, -1] = at.balance.curvature(at.z, sigma)
-            reduction = accuracy * size / norm
-            step = self.metric.step(self, at, curve, sigma, gradient, reduction)
-            change, rise = hinges.scores(step), self.metric.matvec(step)
+            step = self.step(at, curve, sigma, gradient, accuracy * size / norm)
+            change, rise = hinges.scores(step), self.matvec(step)
             quadratic, more = float(np.vdot(step, rise)), None
             if at.balance is not None:
                 curvature, more = at.balance.along(at.z, step, sigma)
@@ -230,8 +168,8 @@ class Newton:
         Σ s_j q_j k_j - l, and `error` is what the inexactness of the point may add to the gap.
         """
         totals, hinges = self.totals, self.hinges
-        point, inexact = self.metric.solve(primal, z, error)
-        value = self.metric.half_square(point, primal, totals)
+        point, inexact = self.solve(primal, z, error)
+        value = self.half_square(point, primal)
         gap = inexact
         if totals is not None:
             point = np.column_stack([point[:, :-1], z[:, -1]])
@@ -268,7 +206,7 @@ class Newton:
             budget.report("working set", len(self.hinges.weights), best.gap, best.value)
             if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
-            centre, at.product = at.soft, self.metric.matvec(at.z)
+            centre, at.product = at.soft, self.matvec(at.z)
             if at.balance is not None:
                 at.balance = at.balance.next(at.z, sigma)
             if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
@@ -282,6 +220,48 @@ class Newton:
 
     def _primal(self, q: Matrix) -> Matrix:
         return self.hinges.adjoint(self.hinges.weights * q) - self.linear
+
+
+FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
+SMALLEST = 0.01  # of the squared length of a gradient that its inverse image has at least, about
+
+
+@dataclass(frozen=True)
+class MatrixFreeNewton(Newton):
+    """The same in weights: products by passes over the rows, systems by conjugate gradients."""
+
+    space: MatrixFreeCoordinates
+
+    def matvec(self, z: Matrix) -> Matrix:
+        return self.space.matvec(z)
+
+    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:
+        solved = self.space.solve(p, error, near, lambda: self.budget.exhausted)
+        self.budget.n_passes += solved.n_products
+        return solved.x, self.space.half_error(solved.residual)
+
+    def half_square(self, z: Matrix, p: Matrix) -> float:
+        """See `Newton`; far from the solution, where z does not belong to p, by the length of p."""
+        if self.totals is not None:
+            z, p = z[:, :-1], p[:, :-1]
+        return max(0.5 * float(np.vdot(z, p)), SMALLEST * half_square(p, None))
+
+    def step(
+        self, at: Iterate, curve: Matrix, sigma: float, gradient: Matrix, accuracy: float
+    ) -> Matrix:
+        weights = self.hinges.weights
+        curvature = Curvature.of(self.shape, at.soft, weights, sigma)
+        finest, coarsest = FORCING
+        target = min(max(accuracy, finest), coarsest) * float(np.linalg.norm(gradient))
+        solved = conjugate_gradients(
+            lambda z: self.space.curved(curvature, curve, z),
+            -gradient,
+            lambda residual: float(np.linalg.norm(residual)) <= target,
+            stop=lambda: self.budget.exhausted,
+        )
+        self.budget.n_passes += solved.n_products
+        self.budget.report("Newton step", len(weights))
+        return solved.x
 
 
 def _nearest(shape: LabelSet, q: Matrix, sigma: float, t: Matrix) -> Matrix:

@@ -15,7 +15,7 @@ from functools import cache, partial
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.projection.labels import Changes, RowLabels, Scored, implied_labels
+from neverworse.projection.labels import Changes, Labels, Scored, implied_labels
 from neverworse.rows import Rows, blocks, map_in_threads
 
 SAMPLE = 1024  # numbers that tell how small the smallest of many are, if that need not be exact
@@ -74,13 +74,13 @@ class LabelPass:
     def labels_only(self) -> LabelPass:
         return self.at(slice(None))
 
-    def unlabeled_labels(self, labels: RowLabels, changes: Changes) -> Matrix:
+    def unlabeled_labels(self, labels: Labels, changes: Changes) -> Matrix:
         """Return the soft labels of the unlabeled rows, with some changes."""
-        return changes.apply(self.q.copy())[:, labels.width > 0.0]
+        return changes.apply(self.q.copy())[:, labels.unlabeled]
 
 
 def soften(
-    rows: Rows, coef: Matrix, intercept: Vector, named: Named, labels: RowLabels, scored: Scored
+    rows: Rows, coef: Matrix, intercept: Vector, named: Named, labels: Labels, scored: Scored
 ) -> LabelPass:
     """Make a pass that sets soft labels: the allowed ones nearest to supervised scores less t."""
     q = np.zeros_like(scored.scores)
@@ -88,9 +88,9 @@ def soften(
     def weigh(t: Matrix, block: slice) -> Matrix:
         here = labels.at(block)
         start = implied_labels(scored.scores[:, block], here.target, here.width)
-        near = here.shape.project(start - t)
-        q[:, block] = np.where(here.hinge > 0.0, near, 0.0)
-        return here.hinge * q[:, block]
+        hinge = here.hinge_weights()
+        q[:, block] = np.where(hinge > 0.0, here.shape.project(start - t), 0.0)
+        return hinge * q[:, block]
 
     t, summed, total = rows.scores_and_sum(coef, intercept, weigh)
     return replace(_look(rows, t, q, named, labels), sums=(summed, total))
@@ -102,7 +102,7 @@ def measure(
     intercept: Vector,
     named: Named,
     changes: Changes,
-    labels: RowLabels,
+    labels: Labels,
     before: LabelPass,
 ) -> LabelPass:
     """Make a pass at the dual point of soft labels: those of the pass before, but for changes."""
@@ -110,7 +110,7 @@ def measure(
     return _look(rows, rows.scores(coef, intercept), q, named, labels)
 
 
-def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: RowLabels) -> LabelPass:
+def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: Labels) -> LabelPass:
     """Return the gap, and candidates for the next working set; t is overwritten by margins."""
     share, copy = named
     slices = [slice(b.start, min(b.stop, t.shape[1])) for b in blocks(t)]
@@ -127,13 +127,14 @@ def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: RowLabels) -> 
 
 
 def _look_at_block(
-    t: Matrix, q: Matrix, labels: RowLabels, share: float, block: slice
+    t: Matrix, q: Matrix, labels: Labels, share: float, block: slice
 ) -> tuple[float, Indices, Vector]:
     """Return the gap of a block, and the rows with the largest terms; leave margins in t[0]."""
     labels, t = labels.at(block), t[:, block]
-    without = np.flatnonzero(labels.hinge <= 0.0)
+    hinge = labels.hinge_weights()
+    without = np.flatnonzero(hinge <= 0.0)
     t[:, without] = 0.0  # these rows may score anything, even infinity
-    gap = labels.hinge * (np.einsum("kj,kj->j", q[:, block], t) + labels.shape.support(t))
+    gap = hinge * (np.einsum("kj,kj->j", q[:, block], t) + labels.shape.support(t))
     places = np.flatnonzero(gap > 0.0)
     places = places[_smallest(-gap[places], int(np.ceil(0.5 * share * len(gap))), True)]
     t[0] = labels.shape.margin(t)

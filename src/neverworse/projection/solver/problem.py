@@ -7,11 +7,11 @@ is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,29 +32,40 @@ LARGEST_DISTINCT_SHARE = 0.9  # of rows, up to which merging equal ones pays
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
-class Hinges(ABC):
-    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges."""
+class Hinges:
+    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges; here in memory."""
 
     weights: Vector  # (n_rows,): s
-    taking_costs: float  # what taking a row costs, in units of reading one
     rank: int  # length of z
     map_taken: Callable[..., Iterable[Any]]  # of rows k with some indices, see `Rows`
+    taking_costs: float = TAKING_COST  # what taking a row costs, in units of reading one
+    _products: Matrix | None = None
 
-    @abstractmethod
+    def __init__(self, rows: Matrix, weights: Vector) -> None:
+        self.rows = DenseRows(rows)
+        self.weights = weights
+        self.rank = self.rows.n_columns
+        self.map_taken = self.rows.map_taken
+
     def scores(self, z: Matrix) -> Matrix:
         """Return k_j·z for every row."""
+        return self.rows.scores(z, np.zeros(len(z)))
 
-    @abstractmethod
     def adjoint(self, x: Matrix) -> Matrix:
         """Return Σ x_j k_j."""
+        return self.rows.weighted_sum(x)
 
-    @abstractmethod
     def take(self, indices: Indices) -> Matrix:
         """Return the rows k with these indices."""
+        return self.rows.take(indices)
 
-    def products(self, indices: Indices, rows: Matrix) -> Matrix:  # noqa: ARG002
-        """Return k_i·k_j of the rows with these indices, which are at hand."""
-        return rows @ rows.T
+    def products(self, indices: Indices, rows: Matrix) -> Matrix:
+        """Return k_i·k_j of rows at hand; those of all rows are kept if most are asked for."""
+        n = len(self.weights)
+        if self._products is None and 2 * len(indices) >= n <= LARGEST_GRAM:
+            every = self.take(np.arange(n))
+            self._products = every @ every.T
+        return rows @ rows.T if self._products is None else self._products[np.ix_(indices, indices)]
 
     def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
         """Return Σ s_j x_j k_j over the rows with these indices."""
@@ -64,38 +75,6 @@ class Hinges(ABC):
         every = np.zeros((len(x), len(self.weights)))
         every[:, indices] = x
         return self.adjoint(every)
-
-
-class LoadedHinges(Hinges):
-    """Rows in memory: small problems, samples and working sets."""
-
-    taking_costs = TAKING_COST
-
-    def __init__(self, rows: Matrix, weights: Vector) -> None:
-        self.rows = DenseRows(rows)
-        self.weights = weights
-        self.rank = self.rows.n_columns
-        self.map_taken = self.rows.map_taken
-        self._products: Matrix | None = None
-
-    def products(self, indices: Indices, rows: Matrix) -> Matrix:
-        """See `Hinges`; those of all rows are kept if most are asked for."""
-        n = len(self.weights)
-        if self._products is None and 2 * len(indices) >= n <= LARGEST_GRAM:
-            every = self.rows.block(0, n)
-            self._products = every @ every.T
-        if self._products is None:
-            return super().products(indices, rows)
-        return self._products[np.ix_(indices, indices)]
-
-    def scores(self, z: Matrix) -> Matrix:
-        return self.rows.scores(z, np.zeros(len(z)))
-
-    def adjoint(self, x: Matrix) -> Matrix:
-        return self.rows.weighted_sum(x)
-
-    def take(self, indices: Indices) -> Matrix:
-        return self.rows.take(indices)
 
 
 class StreamedHinges(Hinges):
@@ -136,11 +115,9 @@ class StreamedHinges(Hinges):
                 place(piece, self.coordinates.apply(copies[piece]))
         return taken
 
-    def load(
-        self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0
-    ) -> LoadedHinges:
+    def load(self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0) -> Hinges:
         """Return some of the rows in coordinates, with `factor` times their weights."""
-        return LoadedHinges(self.take(indices, copies), factor * self.weights[indices])
+        return Hinges(self.take(indices, copies), factor * self.weights[indices])
 
     def groups(
         self, indices: Indices, copies: AnyArray | None
@@ -187,14 +164,6 @@ def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Unlabeled rows that were copied on the way, where taking them would take a pass."""
-
-    indices: Indices  # in increasing order
-    rows: Matrix  # (n, n_columns)
-
-
-@dataclass(frozen=True)
 class Projection:
     """Half the squared distance from the constraint set, to be minimised over soft labels."""
 
@@ -205,13 +174,15 @@ class Projection:
     first_total: Vector  # (n_classes,): Σ s_j q_j of these
     weights: Vector  # (n_rows,): weights of the unlabeled rows; zero for all other rows
     training_labels: Labels  # of all rows
-    # The same where the rows are (`RowLabels`), and the supervised scores (`Scored`)
+    # The same where the rows are (`Labels`), and the supervised scores (`Scored`)
     labels: Any
     scored: Any
     # Restriction of their totals, in the units of the last coordinate, which then belongs to it
     totals: Totals | None = None
     length: float | None = None  # of the linear term; Euclidean if not given
-    sample: Sample | None = None  # rows that are at hand
+    # Unlabeled rows that were copied on the way, where taking them would take a pass: increasing
+    # indices, and copies
+    sample: tuple[Indices, Matrix] | None = None
 
     @property
     def shape(self) -> LabelSet:
@@ -234,8 +205,8 @@ class Projection:
         """
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
-            scores = np.concatenate(rows.map_state(Scored.all_scores, (self.scored,)), axis=1)
-            return implied_labels(scores, labels.target, labels.width)
+            found = rows.map_state(attrgetter("scores"), (self.scored,))
+            return implied_labels(np.concatenate(found, axis=1), labels.target, labels.width)
         found = rows.map_state(Scored.scores_at, (self.scored,), known=(Wanted(indices),))
         scores = np.concatenate(found, axis=1)
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])

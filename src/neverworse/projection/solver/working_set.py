@@ -47,7 +47,6 @@ from neverworse.projection.solver.passes import Candidates, LabelPass, measure, 
 from neverworse.projection.solver.problem import (
     DualSolution,
     Hinges,
-    LoadedHinges,
     Projection,
     StreamedHinges,
     duality_gap,
@@ -206,10 +205,7 @@ class _Loop:
     @cached_property
     def _sample(self) -> tuple[Indices, AnyArray | None]:
         """The rows of the sample, and copies of them if there are any."""
-        at_hand = self.problem.sample
-        if at_hand is not None:
-            return at_hand.indices, at_hand.rows
-        return draw(self.problem.weights, self.size), None
+        return self.problem.sample or (draw(self.problem.weights, self.size), None)
 
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
@@ -280,7 +276,7 @@ class _Loop:
         weights = hinges.weights[indices]
         total = np.bincount(group, weights).astype(np.float64)
         mean = np.array([np.bincount(group, weights * share) / total for share in q])
-        loaded = LoadedHinges(hinges.take(indices[first], copies[first]), total)
+        loaded = Hinges(hinges.take(indices[first], copies[first]), total)
         shape = shape.at(indices[first])
         return _WorkingSet(loaded, shape, shape.project(mean), group)
 
