@@ -240,7 +240,7 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
         sums = column_moments(rows, weights, fit_intercept)
         unit = sums.spread[sums.varies].mean() if sums.varies.any() else 1.0
         # Rounded, so that rows in files or in a cluster, added up in another order, have the same.
-        return RELATIVE_PENALTIES * float(f"{unit:.6g}")
+        return RELATIVE_PENALTIES * float(f"{unit:.7g}")
     penalties: Vector = check_array(
         np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
     )
