@@ -362,7 +362,12 @@ WRONG = [
     ("good.csv", "header.csv", 4, "Only one of good.csv and header.csv has "),
     ("good.csv", "--prior yess=0.3", 4, "no class 'yess' for --prior. Did you mean 'yes'?"),
     ("good.csv", "--prior yes=0.9 --prior no=0.9", 4, "--prior is infeasible"),
-    ("good.csv", "--prior confidence --weight age", 4, "--prior 'confidence' counts labeled rows"),
+    (
+        "good.csv",
+        "--prior confidence --weight age",
+        4,
+        "--prior 'confidence' counts the labeled rows",
+    ),
     ("good.csv", "--id sick", 2, "The column 'sick' can only have one role"),
     ("good.csv", "--drop sick", 2, "The column 'sick' can only have one role"),
     ("good.csv", "--categorical sick", 2, "The column 'sick' can only have one role"),

@@ -424,8 +424,8 @@ def test_bad_arguments(arguments, message):
     [
         ([-1, -1, -1], "no labeled row: all 3 labels are missing. There are no labels to hide"),
         ([np.nan, np.nan], "no labeled row"),
-        ([-1, 1, -1, 1], "missing_label=np.nan if -1 is a class"),
-        ([-1.0, 1.0, -1.0], "missing_label=np.nan if -1 is a class"),
+        ([-1, 1, -1, 1], "missing_label=np.nan if it is a class"),
+        ([-1.0, 1.0, -1.0], "missing_label=np.nan if it is a class"),
         (["a", "b", "nan"], "missing_label"),
         (None, "y is None"),
         ([[0, 1], [1, 0]], "1d array"),

@@ -113,7 +113,7 @@ def test_weights_that_leave_nothing(which):
     weights = np.where(missing == (which == "unlabeled"), 0.0, 1.0)
     rows = rows.set_column(rows.column_names.index("weight"), "weight", pa.array(weights))
     said = {
-        "labeled": "--weight is positive for labeled rows of 0 classes only",
+        "labeled": "--weight is positive for labeled rows of one class only, or not of all",
         "unlabeled": "All",
     }
     with pytest.raises(TableError, match=said[which]):

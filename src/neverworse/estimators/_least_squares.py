@@ -209,6 +209,7 @@ class LeastSquaresClassifierCV(KernelModel, ChosenPenalty, IndicatorClassifier):
     _loss_name: ClassVar[str] = "loo_brier_"
 
     class_weight: Any = None
+    loo_brier_: Vector = field(init=False)
 
 
 def fit_by_leave_one_out(

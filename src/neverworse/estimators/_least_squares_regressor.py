@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_consistent_length
 
@@ -21,12 +21,12 @@ from neverworse.estimators._least_squares import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
 )
-from neverworse.estimators._linear import LinearClassifier, LinearModel
+from neverworse.estimators._linear import LinearClassifier, LinearModel, RegressorMixin
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, ProjectedModel
 from neverworse.projection import Weights
 
 
-class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
+class LinearRegressor(RegressorMixin, LinearModel):
     """Base of regressions with the prediction coef·x + intercept."""
 
     _threshold: ClassVar[float] = 0.0

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer
@@ -36,16 +36,32 @@ from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_lea
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
 if TYPE_CHECKING:
+    # scikit-learn has no type hints: below an unknown base, checkers would accept any name.
+    class BaseEstimator:
+        n_features_in_: int
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class ClassifierMixin: ...
+
+    class RegressorMixin: ...
 
     class CallbackSupportMixin: ...
 else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import RegressorMixin as RegressorMixin
+
     try:
         from sklearn.callback import CallbackSupportMixin
     except ImportError:  # scikit-learn before 1.9 has no callbacks
         CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
 
-class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     """Base of models with the score coef·x + intercept, or one score for each class."""
 
     # Whether `fit` skips some rows. If not, NaN are found in the Gram matrix of all.
@@ -59,6 +75,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     coef_: Matrix
     intercept_: Any
     landmarks_: AnyArray
+    _read_labels: Any  # a method of subclasses that returns checked labels, weights and bounds
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
         """Fit; remain unfitted if that is interrupted or fails."""
@@ -166,7 +183,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         return normalize_token((type(self), vars(self)))
 
 
-class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
+class ScoringClassifier(ClassifierMixin):
     """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
     classes_: AnyArray

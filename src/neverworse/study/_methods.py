@@ -204,6 +204,7 @@ class TunedClassifier(DelegatingClassifier):
         if hasattr(tuned, "oob_score"):
             forest = rows.fit(clone(tuned).set_params(oob_score=True))
             shares = vars(forest).pop("oob_decision_function_")  # NaN for rows in all trees
+            del forest.oob_score_
             return float(np.nanmean((shares - np.eye(len(rows.classes))[rows.codes]) ** 2)), forest
         scores = cross_val_score(
             tuned,
