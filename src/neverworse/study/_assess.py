@@ -176,8 +176,10 @@ def claim(certificate: Certificate) -> str:
         included += ["labeled rows weighted by class"] if certificate.class_weight else []
     if included:
         where += f", {' and '.join(included)},"
-    least = number(certificate.guaranteed_improvement)
-    start, how = f"Whatever the true classes of {unlabeled} are", f"at least {least} lower"
+    least, highest = certificate.guaranteed_improvement, certificate.supervised_loss[1]
+    share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
+    start = f"Whatever the true classes of {unlabeled} are"
+    how = f"at least {number(least)}{share} lower"
     if not certificate.holds:
         start, how = f"No guarantee: for some classes of {unlabeled}", "higher"
     return (
