@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import lzma
 import os
-import shutil
 import sys
 import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -162,7 +161,9 @@ class TableFile:
         """Copy bytes to a file that is removed along with this object."""
         copy = self._copies.enter_context(scratch_folder("neverworse-")) / "table"
         with copy.open("wb") as file:
-            shutil.copyfileobj(source, file, COPY_BYTES)
+            # What there is at a time: a program that waits for more can be interrupted.
+            for part in iter(partial(source.read1, COPY_BYTES), b""):
+                file.write(part)
         return str(copy)
 
     def _uncompressed(self, file: Any) -> Any:
