@@ -122,19 +122,19 @@ class StreamedHinges(Hinges):
     def groups(
         self, indices: Indices, copies: AnyArray | None
     ) -> tuple[Indices, Indices, AnyArray] | None:
-        """Return the first of each group of equal rows, the group of each, and all these rows.
+        """Return the first of each group of equal rows, the group of each row, and the first rows.
 
         None if few are equal, which a few columns tell most of the time.
         """
         rows, pieces = self.coordinates.rows, self._pieces(len(indices))
 
-        def keys(columns: slice) -> NDArray[np.uint64]:
-            def of(piece: slice, taken: AnyArray) -> NDArray[np.uint64]:  # noqa: ARG001
-                return keys_of(taken[:, columns])
-
+        def each(function: Callable[[slice, AnyArray], Any]) -> Iterable[Any]:
             if copies is None:
-                return np.concatenate([*rows.map_taken(indices, pieces, of)])
-            return np.concatenate([of(piece, copies[piece]) for piece in pieces])
+                return rows.map_taken(indices, pieces, function)
+            return (function(piece, copies[piece]) for piece in pieces)
+
+        def keys(columns: slice) -> NDArray[np.uint64]:
+            return np.concatenate([*each(lambda _, taken: keys_of(taken[:, columns]))])
 
         most = LARGEST_DISTINCT_SHARE * len(indices)
         some = np.sort(keys(slice(COLUMNS)))  # np.unique takes several times as long
@@ -143,9 +143,9 @@ class StreamedHinges(Hinges):
         _, first, group = np.unique(keys(slice(None)), return_index=True, return_inverse=True)
         if len(first) > most:
             return None
-        copies = rows.take(indices) if copies is None else copies
-        same = all(np.array_equal(copies[first[group[piece]]], copies[piece]) for piece in pieces)
-        return (first, group, copies) if same else None
+        distinct = rows.take(indices[first]) if copies is None else copies[first]
+        same = each(lambda piece, taken: np.array_equal(taken, distinct[group[piece]]))
+        return (first, group, distinct) if all(same) else None
 
     def _pieces(self, n: int) -> list[slice]:
         step = self.coordinates.rows.block_rows

@@ -272,11 +272,11 @@ class _Loop:
         found = hinges.groups(indices, copies) if self.merges else None
         if found is None:
             return _WorkingSet(hinges.load(indices, copies), shape.at(indices), q)
-        first, group, copies = found
+        first, group, distinct = found
         weights = hinges.weights[indices]
         total = np.bincount(group, weights).astype(np.float64)
         mean = np.array([np.bincount(group, weights * share) / total for share in q])
-        loaded = Hinges(hinges.take(indices[first], copies[first]), total)
+        loaded = Hinges(hinges.take(indices[first], distinct), total)
         shape = shape.at(indices[first])
         return _WorkingSet(loaded, shape, shape.project(mean), group)
 
