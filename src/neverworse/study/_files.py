@@ -38,7 +38,7 @@ def study_from(content: Any) -> Study:
     if isinstance(content, dict):
         content = dict(content)
         if content.pop("sha256", None) != checksum(content):
-            raise ValueError("It was changed after the fit.")
+            raise ValueError("It was changed after the fit, or written by another version.")
     study: Study = from_json(Study, content, "study")
     return study
 
