@@ -26,8 +26,10 @@ def test_solvers_agree(load):
     assert rows[0].excess <= 1e-9
 
 
-def test_methods_beside_each_other(load):
+def test_methods_beside_each_other(load, monkeypatch):
     methods, tables = load("methods"), load("tables")
+    monkeypatch.setattr(methods, "N_LABELED", 100)
+    monkeypatch.setattr(methods, "D", 20)
     rows = methods.compare([120], say=lambda _: None)
     assert [row.method for row in rows] == list(methods.METHODS)
     assert all(row.seconds > 0 and row.error < 0.5 for row in rows)

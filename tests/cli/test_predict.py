@@ -107,7 +107,7 @@ def test_notes_and_quiet(folder, tmp_path, capsys):
 
 
 def test_the_reader_that_has_seen_enough(folder, tmp_path):
-    pd.concat([patients()] * 100).to_csv(tmp_path / "big.csv", index=False)
+    pd.concat([patients()] * 30).to_csv(tmp_path / "big.csv", index=False)
     process = subprocess.Popen(
         [*COMMAND, "predict", str(folder / "model.skops"), str(tmp_path / "big.csv")],
         stdout=subprocess.PIPE,
@@ -122,16 +122,15 @@ def test_the_reader_that_has_seen_enough(folder, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_disk_that_fills(folder, tmp_path, suffix):
-    (tmp_path / f"p{suffix}").write_text("old")
-    ran = neverworse(
-        *("predict", folder / "model.skops", folder / "patients.csv", "--out", f"p{suffix}"),
-        cwd=tmp_path,
-        **small_files(3000),
-    )
-    assert (ran.returncode, ran.stderr) == (1, "neverworse predict: error: File too large\n")
-    assert files_in(tmp_path) == [f"p{suffix}"]
-    assert (tmp_path / f"p{suffix}").read_text() == "old"
+def test_a_disk_that_fills(folder, tmp_path, capsys, suffix):
+    out = tmp_path / f"p{suffix}"
+    out.write_text("old")
+    words = [str(folder / "model.skops"), str(folder / "patients.csv"), "--out", str(out)]
+    with small_files(3000):
+        assert main(["predict", *words]) == 1
+    assert capsys.readouterr().err == "neverworse predict: error: File too large\n"
+    assert files_in(tmp_path) == [out.name]
+    assert out.read_text() == "old"
 
 
 def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
