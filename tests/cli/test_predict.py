@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from tests.cli.tables import COMMAND, files_in, neverworse, patients, quick, small_files
+from tests.cli.tables import COMMAND, files_in, patients, quick, small_files
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_tables_with_another_decimal_mark(folder, tmp_path, capsys):
     assert "--decimal ','" in capsys.readouterr().err
 
 
-def test_formats_and_streams_agree(folder, tmp_path, capsys):
+def test_formats_and_streams_agree(folder, tmp_path, monkeypatch, capsys):
     model, table = str(folder / "model.skops"), str(folder / "patients.parquet")
     frames = {}
     for suffix in (".csv", ".parquet", ".jsonl"):
@@ -81,10 +81,10 @@ def test_formats_and_streams_agree(folder, tmp_path, capsys):
     pd.testing.assert_frame_equal(frames[".csv"], frames[".jsonl"])
     shares = frames[".csv"].filter(like="probability: ")
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
-    ran = neverworse(
-        "predict", model, "-", "--json", cwd=tmp_path, input=patients().to_csv(index=False)
-    )
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    table = io.BytesIO(patients().to_csv(index=False).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(table))
+    assert main(["predict", model, "-", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["prediction"] for line in lines] == frames[".csv"]["prediction"].tolist()
 
 
