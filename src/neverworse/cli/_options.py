@@ -291,8 +291,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     names = f"{', '.join(EXPERIMENTS)}, or all of the paper (all but evidence)"
     add("EXPERIMENT...", names, nargs="*", choices=(*EXPERIMENTS, "all"), default="all")
     names = f"data sets of the paper, or {AVAILABLE}, for those that are found (default: all)"
-    choices = (*DATASETS, AVAILABLE, "all")
-    add("--datasets NAME...", names, choices=choices, default=None)
+    add("--datasets NAME...", names, choices=(*DATASETS, AVAILABLE, "all"), default=None)
     n = number(int, 1)
     add("--repeats N", "repeats of each experiment (default: as published)", type=n)
     add("--protocol code|text", "follow the published code, or the text")
