@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time, a name is imported when it is first used
@@ -31,15 +32,15 @@ _ROOMS = {"cli", "datasets", "estimators", "evidence", "experiments", "methods",
 _ROOMS |= {"plots", "projection", "rows", "tables"}
 
 
-def _lazily(package: str, *modules: str) -> Callable[[str], Any]:
-    """Return a `__getattr__` that imports a public name, from the first module that has it.
+def _lazily(package: str, *modules: str, rooms: Collection[str] = ()) -> Callable[[str], Any]:
+    """Return a `__getattr__` that imports a room, or a public name from the module that has it.
 
     Scikit-learn alone takes a second to import, and the command line must answer at once.
     """
 
     def find(name: str) -> Any:
-        from importlib import import_module
-
+        if name in rooms:
+            return import_module(f"{package}.{name}")
         here = import_module(package)
         for module in modules if name in here.__all__ else ():
             found = import_module(f"{package}.{module}")
@@ -52,13 +53,7 @@ def _lazily(package: str, *modules: str) -> Callable[[str], Any]:
 
 
 if not TYPE_CHECKING:  # a type checker that saw it would believe that every name exists
-    _public = _lazily(__name__, "projection", "estimators", "evidence")
-
-    def __getattr__(name: str) -> Any:
-        """Import a public name, or a sub-package, when it is first used."""
-        from importlib import import_module
-
-        return import_module(f"neverworse.{name}") if name in _ROOMS else _public(name)
+    __getattr__ = _lazily(__name__, "projection", "estimators", "evidence", rooms=_ROOMS)
 
 
 def __dir__() -> list[str]:

@@ -53,12 +53,13 @@ class Budget:
         steps: str = "steps",
         tol: float | None = None,
     ) -> None:
-        self._max_iter, self._max_time = max_iter, max_time
+        self._max_iter = math.inf if max_iter is None else max_iter
+        self._max_time = math.inf if max_time is None else max_time
         self._observer, self._steps, self._tol = observer, steps, tol
         self._start = time.perf_counter()
         self._stopped = False
         self._gaps: list[tuple[float, float]] = []  # seconds, logarithm of the gap
-        self._end = math.nan  # estimated, in seconds from the start
+        self._end = math.inf  # estimated, in seconds from the start
         self._most_rows = 0  # in any stage
         self.n_iter = 0  # steps so far
         self.n_passes = 0  # over all rows so far; who makes one adds it
@@ -93,20 +94,16 @@ class Budget:
         if gap > 0.0 and n_rows >= MIN_SHARE * self._most_rows:
             self._gaps = [*self._gaps[1 - N_RECENT :], (seconds, math.log(gap))]
             (before, high), (now, low) = self._gaps[0], self._gaps[-1]
-            self._end = math.nan
+            self._end = math.inf
             if self._tol is not None and low < high:
                 rate = (high - low) / max(now - before, 1e-9)
                 self._end = now + (low - math.log(self._tol)) / rate
-        estimates = [max(self._end - seconds, 0.0)] if not math.isnan(self._end) else []
-        if self._max_iter is not None and self.n_iter:
-            estimates.append((self._max_iter - self.n_iter) * seconds / self.n_iter)
-        if self._max_time is not None:
-            estimates.append(max(self._max_time - seconds, 0.0))
-        return min(estimates, default=math.nan)
+        left = min(self._end, self._max_time) - seconds
+        if self.n_iter:
+            left = min(left, (self._max_iter - self.n_iter) * max(seconds, 1e-9) / self.n_iter)
+        return max(left, 0.0) if left < math.inf else math.nan
 
     @property
     def exhausted(self) -> bool:
         """Whether the steps or the time are used up, or the observer asked to stop."""
-        if self._stopped or (self._max_iter is not None and self.n_iter >= self._max_iter):
-            return True
-        return self._max_time is not None and self._seconds() >= self._max_time
+        return self._stopped or self.n_iter >= self._max_iter or self._seconds() >= self._max_time

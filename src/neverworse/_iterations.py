@@ -138,18 +138,14 @@ def low_rank(
 Point = TypeVar("Point")
 
 
-def _never(*_: object) -> bool:
-    return False
-
-
 def accelerated_gradient(
     start: Point,
     *,
     step: Callable[[Point], Point | None],
     extrapolate: Callable[[Point, Point, float], Point],
     uphill: Callable[[Point, Point, Point], bool],
-    worse: Callable[[Point, Point], bool] = _never,
-    stop: Callable[[Point], bool] = _never,
+    worse: Callable[[Point, Point], bool] = lambda *_: False,
+    stop: Callable[[Point], bool] = lambda _: False,
     max_momentum: float = 1.0,
 ) -> Point:
     """Minimise by accelerated projected gradient steps, and return the last point.

@@ -32,11 +32,11 @@ def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
     size = abs(value)
     if size >= largest or 0 < size < 1e-4:
         mantissa, power = f"{size:.{digits - 1}e}".split("e")
-        return f"{_sign(value)}{_trimmed(mantissa)}e{_sign(int(power))}{abs(int(power))}"
+        mantissa = mantissa.rstrip("0").rstrip(".")
+        return f"{_sign(value)}{mantissa}e{_sign(int(power))}{abs(int(power))}"
     if size >= 10 ** (digits - 1) or value == int(value):
         return f"{_sign(value)}{size:,.0f}"
-    decimals = digits - 1 - math.floor(math.log10(size))
-    return _sign(value) + _trimmed(f"{size:,.{decimals}f}")
+    return f"{_sign(value)}{size:,.{digits}g}"
 
 
 def printed(text: str) -> str:
@@ -209,10 +209,6 @@ def _width(letter: str) -> float:
 
 def _sign(value: float) -> str:
     return MINUS if value < 0 else ""
-
-
-def _trimmed(digits: str) -> str:
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def documented_like(*sources: Any) -> Callable[[T], T]:

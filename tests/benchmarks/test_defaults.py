@@ -20,7 +20,7 @@ def layout(load):
 
 @pytest.fixture
 def measured(study):
-    return study.measure({"WDBC": load_wdbc(return_X_y=True)}, repeats=2)
+    return study.measure({"WDBC": load_wdbc(return_X_y=True)}, repeats=1)
 
 
 def test_the_command_fills_the_page(study, tmp_path, capsys):

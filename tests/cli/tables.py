@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -63,12 +64,16 @@ def neverworse(*arguments, cwd, **options):
     return subprocess.run(words, cwd=cwd, env=environment, **options)
 
 
+@contextlib.contextmanager
 def small_files(limit):
-    """Options of a process to which the disk is full when a file has this many bytes."""
+    """Let the disk be full, to this process, when a file has this many bytes."""
     resource = pytest.importorskip("resource", reason="Windows has no limits for processes")
-    return {
-        "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    }
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def files_in(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
@@ -31,8 +32,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     table, truth = asked.mails()
     table.to_pandas().to_csv(folder / "mails.csv", index=False)
-    ran = neverworse(*FIT, "--out", "results", "--quiet", cwd=folder)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    with contextlib.chdir(folder):
+        assert main([*FIT, "--out", "results", "--quiet"]) == 0
     return folder, truth
 
 
@@ -58,18 +59,19 @@ def fill(path, truth, n=None):
     return lines
 
 
-def test_from_an_open_question_to_a_decision(made, place):
-    """With the real command, as the documentation has it."""
+def test_from_an_open_question_to_a_decision(made, place, capsys):
+    """As the documentation has it, at first with the real command."""
     ran = neverworse("label", "results", "--next", "20", cwd=place)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("Written: to_label.csv, with 20 rows to label (")
     assert "Undecided: use the projected model or the supervised one?" in ran.stdout
     lines = fill(place / "to_label.csv", made[1])
     assert {line["question"] for line in lines} == {"decide", "train"}
-    ran = neverworse("label", "results", "--answers", "to_label.csv", cwd=place)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert main(["label", "results", "--answers", "to_label.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
     n_decide = sum(line["question"] == "decide" for line in lines)
-    assert f"Recorded: 20 new answers ({n_decide} to decide, " in ran.stdout
+    assert f"Recorded: 20 new answers ({n_decide} to decide, " in out
     assert files_in(place / "results") == [
         *("certificate.json", "labels.json", "model.skops", "predictions.csv", "report.html"),
         "study.json",

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from tests.cli.tables import COMMAND, files_in, neverworse, patients, quick, small_files
+from tests.cli.tables import COMMAND, files_in, patients, quick, small_files
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_tables_with_another_decimal_mark(folder, tmp_path, capsys):
     assert "--decimal ','" in capsys.readouterr().err
 
 
-def test_formats_and_streams_agree(folder, tmp_path, capsys):
+def test_formats_and_streams_agree(folder, tmp_path, monkeypatch, capsys):
     model, table = str(folder / "model.skops"), str(folder / "patients.parquet")
     frames = {}
     for suffix in (".csv", ".parquet", ".jsonl"):
@@ -81,10 +81,10 @@ def test_formats_and_streams_agree(folder, tmp_path, capsys):
     pd.testing.assert_frame_equal(frames[".csv"], frames[".jsonl"])
     shares = frames[".csv"].filter(like="probability: ")
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
-    ran = neverworse(
-        "predict", model, "-", "--json", cwd=tmp_path, input=patients().to_csv(index=False)
-    )
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    table = io.BytesIO(patients().to_csv(index=False).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(table))
+    assert main(["predict", model, "-", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["prediction"] for line in lines] == frames[".csv"]["prediction"].tolist()
 
 
@@ -107,7 +107,7 @@ def test_notes_and_quiet(folder, tmp_path, capsys):
 
 
 def test_the_reader_that_has_seen_enough(folder, tmp_path):
-    pd.concat([patients()] * 100).to_csv(tmp_path / "big.csv", index=False)
+    pd.concat([patients()] * 30).to_csv(tmp_path / "big.csv", index=False)
     process = subprocess.Popen(
         [*COMMAND, "predict", str(folder / "model.skops"), str(tmp_path / "big.csv")],
         stdout=subprocess.PIPE,
@@ -122,16 +122,15 @@ def test_the_reader_that_has_seen_enough(folder, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_disk_that_fills(folder, tmp_path, suffix):
-    (tmp_path / f"p{suffix}").write_text("old")
-    ran = neverworse(
-        *("predict", folder / "model.skops", folder / "patients.csv", "--out", f"p{suffix}"),
-        cwd=tmp_path,
-        **small_files(3000),
-    )
-    assert (ran.returncode, ran.stderr) == (1, "neverworse predict: error: File too large\n")
-    assert files_in(tmp_path) == [f"p{suffix}"]
-    assert (tmp_path / f"p{suffix}").read_text() == "old"
+def test_a_disk_that_fills(folder, tmp_path, capsys, suffix):
+    out = tmp_path / f"p{suffix}"
+    out.write_text("old")
+    words = [str(folder / "model.skops"), str(folder / "patients.csv"), "--out", str(out)]
+    with small_files(3000):
+        assert main(["predict", *words]) == 1
+    assert capsys.readouterr().err == "neverworse predict: error: File too large\n"
+    assert files_in(tmp_path) == [out.name]
+    assert out.read_text() == "old"
 
 
 def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +23,14 @@ from tests.cli.tables import needs_signals
 WDBC = ("--datasets", "WDBC", "--jobs", "1")
 
 
-@pytest.fixture(autouse=True)
-def nothing_of_this_machine(monkeypatch, tmp_path):
-    monkeypatch.delenv("NEVERWORSE_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "sklearn"))
+@pytest.fixture(autouse=True, scope="module")
+def nothing_of_this_machine(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("machine")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("NEVERWORSE_DATA", raising=False)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.setenv("SCIKIT_LEARN_DATA", str(folder / "sklearn"))
+        yield
 
 
 @pytest.fixture
@@ -38,9 +44,23 @@ def run(capsys, tmp_path):
     return call
 
 
-def test_a_small_run(run, tmp_path):
-    code, out, err = run("robustness", "table", "--repeats", "2", *WDBC)
-    assert (code, err) == (0, "")
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small run: the folder of its results, and what it printed."""
+    folder, said, complained = (
+        tmp_path_factory.mktemp("small") / "out",
+        io.StringIO(),
+        io.StringIO(),
+    )
+    words = ["reproduce", "robustness", "table", "--repeats", "2", *WDBC, "--out", str(folder)]
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+        assert main(words) == 0
+    assert complained.getvalue() == ""
+    return folder, said.getvalue()
+
+
+def test_a_small_run(small):
+    folder, out = small
     words = " ".join(out.split())
     assert "The guarantee holds." in words
     assert "2 of 2 resamplings" in words
@@ -48,26 +68,22 @@ def test_a_small_run(run, tmp_path):
     assert re.search(r"\d of 6 cells of Table 1 are within three standard errors", words)
     assert "Self-Learning 0 / 1 / 0 (published: 0 / 0 / 1)" in words
     assert "With fewer than 11 repeats and the 64 tests of the paper no difference can be" in words
-    assert out.rstrip().endswith(str(tmp_path / "out" / "report.html"))
-    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert out.rstrip().endswith(str(folder / "report.html"))
+    report = (folder / "report.html").read_text(encoding="utf-8")
     assert "neverworse reproduce robustness table --repeats 2 --datasets WDBC" in report
 
 
-def test_a_damaged_file_is_computed_again(run, tmp_path):
-    assert run("robustness", "--repeats", "2", *WDBC)[0] == 0
+def test_a_damaged_file_is_computed_again_and_the_report_covers_earlier_runs(run, small, tmp_path):
+    shutil.copytree(small[0], tmp_path / "out")
     before = (tmp_path / "out/measurements/robustness.csv").read_bytes()
-    (path,) = (tmp_path / "out/repeats").rglob("1.json.gz")
+    (path,) = (tmp_path / "out/repeats").rglob("robustness*/**/1.json.gz")
     content = path.read_bytes()
     path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    (tmp_path / "out" / "report.html").unlink()
     code, _, err = run("robustness", "--repeats", "2", *WDBC)
     assert (code, err) == (0, "")
     assert path.read_bytes() == content
     assert (tmp_path / "out/measurements/robustness.csv").read_bytes() == before
-
-
-def test_the_report_covers_what_earlier_runs_stored_in_the_folder(run, tmp_path):
-    for name in ("robustness", "table"):
-        assert run(name, "--repeats", "1", *WDBC)[0] == 0
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert 'id="robustness"' in report
     assert 'id="table"' in report
@@ -80,7 +96,7 @@ def command(folder, *arguments):
     ]
 
 
-def test_a_killed_run_goes_on_and_gives_the_same(run, tmp_path):
+def test_a_killed_run_goes_on_and_gives_the_same(run, small, tmp_path):
     folder = tmp_path / "killed"
     process = subprocess.Popen(command(folder, "--repeats", "2"))
     end = time.monotonic() + 60.0
@@ -93,10 +109,9 @@ def test_a_killed_run_goes_on_and_gives_the_same(run, tmp_path):
     assert not list(folder.rglob("1.json.gz"))
     assert not (folder / "report.html").exists()
     stored[0].with_name("1.json.gz").write_bytes(b"\x1f\x8b")  # killed while it wrote
-    for out in (folder, tmp_path / "out"):
-        assert run("table", "--repeats", "2", *WDBC, out=out)[0] == 0
+    assert run("table", "--repeats", "2", *WDBC, out=folder)[0] == 0
     for name in ("measurements/table.csv", "summaries/table.csv", "table1.md"):
-        assert (folder / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+        assert (folder / name).read_bytes() == (small[0] / name).read_bytes()
 
 
 @needs_signals

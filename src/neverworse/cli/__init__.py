@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pkgutil import resolve_name
 from types import FrameType
@@ -28,7 +29,7 @@ COMMANDS = {
     "report": (".saved:report", "tables", "rewrite the report of a fit"),
     "label": (".label:run", "tables", "label a few rows, to decide between models or to train"),
     "demo": (".demo:run", "", "compare four classifiers on a small data set"),
-    "reproduce": (".reproduce:run", "paper", "repeat the experiments of the paper"),
+    "reproduce": (":reproduce", "paper", "repeat the experiments of the paper"),
     "completion": (":complete", "", "print a shell completion script"),
 }
 PACKAGES = {
@@ -36,6 +37,8 @@ PACKAGES = {
     "paper": ("jinja2", "joblib", "matplotlib", "pandas", "tqdm"),
 }
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # signals that end a program
+# Options of sub-command reproduce that are parameters of the function.
+PARAMETERS = ("datasets", "repeats", "protocol", "correction", "jobs", "out", "seed", "data_home")
 VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
 
 
@@ -171,6 +174,37 @@ def _print_versions() -> int:
         with contextlib.suppress(PackageNotFoundError):
             print(f"{name} {version(name)}")
     return 0
+
+
+def reproduce(arguments: argparse.Namespace) -> None:
+    """Run the experiments of the paper, write the results, and print the main ones."""
+    from datetime import timedelta
+
+    from neverworse import experiments
+    from neverworse.datasets import DataNotFoundError
+
+    common.check_folder(arguments.out)
+    start = time.monotonic()
+    given = {name: getattr(arguments, name) for name in PARAMETERS}
+    try:
+        found = experiments.reproduce(arguments.experiment, **given, quiet=arguments.quiet)
+        if not any(map(found.plan.datasets_of, experiments.EXPERIMENTS.values())):
+            raise common.CommandError(
+                "Nothing to run: there are learning curves of Ionosphere, SPECT and USPS only."
+            )
+        took = str(timedelta(seconds=round(time.monotonic() - start)))
+        paths = found.save(arguments.out, command=arguments.typed, took=took)
+    except DataNotFoundError as error:
+        message = f"{error}\nWithout it: --datasets {_options.AVAILABLE}"
+        raise common.CommandError(message, common.FAILURE) from None
+    except KeyboardInterrupt:
+        stored = "All finished repeats are stored; run the same command to resume."
+        raise KeyboardInterrupt(stored) from None
+    for title, sentences, _ in experiments.headline(found):
+        print(title)
+        for sentence in sentences:
+            print(common.wrapped(sentence, "  "))
+    print(f"\nAll results, in {took}: {paths[-1]}")
 
 
 def complete(arguments: argparse.Namespace) -> None:

@@ -41,15 +41,13 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, CommandError):
         return error.code
     tables = sys.modules.get("neverworse.tables")  # no error is of a module that is not imported
-    codes = (
-        {}
-        if tables is None
-        else {
-            tables.TableError: BAD_TABLE,
-            tables.ModelFileError: BAD_MODEL,
-            tables.PlanError: USAGE,
-        }
-    )
+    if tables is None:
+        return None
+    codes = {
+        tables.TableError: BAD_TABLE,
+        tables.ModelFileError: BAD_MODEL,
+        tables.PlanError: USAGE,
+    }
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 
@@ -143,13 +141,8 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
     """Return a table; the columns with the indices `right` are aligned to the right."""
     cells = [[cropped(plain(cell)) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(size) if k in right else cell.ljust(size)
-            for k, (cell, size) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    form = "  ".join(f"{{:{'>' if k in right else '<'}{size}}}" for k, size in enumerate(widths))
+    lines = [form.format(*row).rstrip() for row in cells]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 

@@ -23,10 +23,8 @@ MARKER = "a value of the target that marks unlabeled rows, besides empty cells; 
 TRUST = "open models that predict with compiled code, such as forests; only of files that you trust"
 FORMULAS = "write ids and classes that look like formulas to CSV without an apostrophe before them"
 
-Add = Callable[..., None]
 
-
-def options(parser: Any, title: str | None = None) -> Add:
+def options(parser: Any, title: str | None = None) -> Callable[..., None]:
     """Return a function that adds an option to a parser, or to a group with a title.
 
     Its arguments are what to type, the help, and keywords of argparse. ``--json`` is a switch,
@@ -144,18 +142,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--unlabeled TABLE...", "more rows without labels, with the same columns")
     add("--out DIR", "folder for results", default=Path("neverworse-fit"))
     add("--keep-formulas", FORMULAS)
-    _add_columns(options(parser, "columns"))
-    _add_model(options(parser, "model"))
-    add = options(parser, "evaluation and resources")
-    add("--compare", "compare with more methods, such as random forests and self-training")
-    add("--no-curves", "leave the learning curves out of the report")
-    add("--seed N", "random seed", type=_seed, default=0)
-    larger = "leave larger tables on disk (default: half of the free memory)"
-    add("--memory GB", larger, type=number(float, 1e-9))
-    _add_reading(parser)
-
-
-def _add_columns(add: Add) -> None:
+    add = options(parser, "columns")
     add("--id COLUMN", "identifies the rows in the results; not a feature")
     add("--weight COLUMN", "weights of the rows")
     add("--drop COLUMN...", "columns to leave out")
@@ -167,9 +154,7 @@ def _add_columns(add: Add) -> None:
     add("--plan FILE.json", plan, nargs="?", const="", type=_plan_path)
     add("--columns FILE.json", "read columns as this plan says; other columns are detected")
     add("--missing-label VALUE", MARKER, dest="markers", action="append", default=None)
-
-
-def _add_model(add: Add) -> None:
+    add = options(parser, "model")
     held = "what model.skops holds: auto (by the verdict), projected, supervised, stacked, a method"
     add("--model NAME", held, default="auto")
     add(
@@ -199,6 +184,13 @@ def _add_model(add: Add) -> None:
     rule = "when to predict it: from a probability (default: 0.5) on, or balanced, f1 or cost=5:1"
     add("--threshold RULE", rule)
     add("--calibrate", "calibrate probabilities on held-out labeled rows (Platt's sigmoid)")
+    add = options(parser, "evaluation and resources")
+    add("--compare", "compare with more methods, such as random forests and self-training")
+    add("--no-curves", "leave the learning curves out of the report")
+    add("--seed N", "random seed", type=_seed, default=0)
+    larger = "leave larger tables on disk (default: half of the free memory)"
+    add("--memory GB", larger, type=number(float, 1e-9))
+    _add_reading(parser)
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
@@ -299,8 +291,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     names = f"{', '.join(EXPERIMENTS)}, or all of the paper (all but evidence)"
     add("EXPERIMENT...", names, nargs="*", choices=(*EXPERIMENTS, "all"), default="all")
     names = f"data sets of the paper, or {AVAILABLE}, for those that are found (default: all)"
-    choices = (*DATASETS, AVAILABLE, "all")
-    add("--datasets NAME...", names, choices=choices, default=None)
+    add("--datasets NAME...", names, choices=(*DATASETS, AVAILABLE, "all"), default=None)
     n = number(int, 1)
     add("--repeats N", "repeats of each experiment (default: as published)", type=n)
     add("--protocol code|text", "follow the published code, or the text")

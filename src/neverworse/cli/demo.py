@@ -8,7 +8,7 @@ import sys
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -30,9 +30,6 @@ from neverworse.cli import _common as common
 from neverworse.estimators import class_scores
 from neverworse.model_selection import mask_labels
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 N_LABELS, N_TRAIN = 40, 398
 PICTURE, TABLE = "constraint-set.png", "patients.csv"
 CLINICS, FIRST_DAY, N_DAYS = ("north", "south", "east"), "2024-01-01", 400
@@ -50,9 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
     if find_spec("matplotlib") is None:
         print(f"No picture: matplotlib is missing. {install('plots')}")
     else:
-        path, figure = arguments.out / PICTURE, draw()
-        write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
-        print(f"Picture of a projection in two dimensions: {path}")
+        draw(arguments.out / PICTURE)
+        print(f"Picture of a projection in two dimensions: {arguments.out / PICTURE}")
     path, table = arguments.out / TABLE, patients(arguments.seed)
     write_whole(path, lambda file: np.savetxt(file, table, fmt="%s", delimiter=","))
     print(f"The same data as a table, to try next: {path}")
@@ -126,7 +122,7 @@ def _compare(train: Rows, test: Rows, y_known: AnyArray) -> None:
     print(f"\n{common.wrapped(text)}\n")
 
 
-def draw(n_labeled: int = 4, n_rows: int = 40) -> Figure:
+def draw(path: Path, n_labeled: int = 4, n_rows: int = 40) -> None:
     """Draw three classifiers of one feature: their scores, and their weights.
 
     The two classes overlap, but the rows with a label happen to be far apart: a line through them
@@ -162,7 +158,7 @@ def draw(n_labeled: int = 4, n_rows: int = 40) -> Figure:
     scores.set_title("Three classifiers of one feature: score = weight · x1 + intercept", **title)
     ConstraintSetDisplay.from_estimator(projected, X, y, y_true=y_true, ax=weights)
     weights.set_title("Their weights, and all weights that some labeling gives", **title)
-    return figure
+    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
 
 
 def patients(seed: int) -> AnyArray:

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from sklearn.exceptions import ConvergenceWarning
@@ -165,7 +164,7 @@ def summary(study: studies.Study, paths: Sequence[Path]) -> Iterator[str]:
     yield from _labelled("Audit", [model.audit.words])
     yield ""
     if study.comparison is not None:
-        yield from _comparison(study)
+        yield from _comparison(study, study.comparison)
         yield _numbers(study)
     yield from _data(study.data)
     for note in study.notes:
@@ -184,9 +183,7 @@ def _labelled(label: str, sentences: Sequence[str]) -> Iterator[str]:
         yield common.wrapped(sentence, f"{'' if k else label:<{LABEL_WIDTH}}", " " * LABEL_WIDTH)
 
 
-def _comparison(study: studies.Study) -> Iterator[str]:
-    comparison = study.comparison
-    assert comparison is not None
+def _comparison(study: studies.Study, comparison: studies.Comparison) -> Iterator[str]:
     at = ", all at a threshold of 0.5" if study.model.has_threshold else ""
     n_repeats = comparison.n_repeats
     repeats = f" repeated {n_repeats} times" if n_repeats > 1 else ""
@@ -213,15 +210,11 @@ def _comparison(study: studies.Study) -> Iterator[str]:
 def _numbers(study: studies.Study) -> str:
     """Return a table of how well the model in the file predicts held-out rows."""
     assert study.numbers is not None
-    rows = [
-        (
-            f"{what} of {of!r}" if of else what,
-            decimal(each.value),
-            f"{each.low:.3f} to {each.high:.3f}",
-        )
-        for what, of, each in study.numbers.measures(study.data.positive)
-        if each is not None
-    ]
+    rows = []
+    for what, of, each in study.numbers.measures(study.data.positive):
+        if each is not None:
+            name = f"{what} of {of!r}" if of else what
+            rows.append((name, decimal(each.value), f"{each.low:.3f} to {each.high:.3f}"))
     head = (f"{study.model.name}, on held-out rows", "value", "95 % interval")
     return f"{common.aligned(head, rows, right=(1, 2))}\n"
 
@@ -237,15 +230,10 @@ def _data(data: studies.DataFacts) -> Iterator[str]:
     yield f"{common.wrapped(f'Labels per class: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
     head = ("column", "read as", "made into", "missing", "features")
-    rows = [
-        (
-            each.name,
-            each.read_as or each.kind,
-            each.treatment,
-            *_counts(each.n_missing, each.n_features),
-        )
-        for each in columns[:MAX_COLUMNS]
-    ]
+    rows = []
+    for each in columns[:MAX_COLUMNS]:
+        counts = _counts(each.n_missing, each.n_features)
+        rows.append((each.name, each.read_as or each.kind, each.treatment, *counts))
     yield common.aligned(head, rows, right=(3, 4))
     if len(columns) > MAX_COLUMNS:
         yield f"... and {count(len(columns) - MAX_COLUMNS, 'more column')}: see the report"
@@ -275,23 +263,22 @@ def _show_plan(arguments: argparse.Namespace, scratch: Path) -> None:
     plans = tables.TablePreparation(**settings.reading).plan(columns)
     looks = studies.looks_at(plans, studies.leaking_columns(columns, target, plans))
     plan = tables.describe(plans, looks, columns)
+    rows, to_check = [], {}
+    for name, entry in plan["columns"].items():
+        counts, examples = (
+            _counts(entry["missing"], entry["distinct"]),
+            " | ".join(entry["examples"]),
+        )
+        rows.append((name, entry["read_as"], entry["made_into"], *counts, examples))
+        if entry["kind"] in tables.KINDS:  # others are left to the error that follows
+            to_check[name] = entry["look"]
+    head = ("column", "read as", "made into", "missing", "distinct", "examples")
+    lines = [common.aligned(head, rows, right=(3, 4)), *columns_to_check(to_check)]
     if arguments.plan:
         text = json.dumps(plan, ensure_ascii=False, indent=1)
         write_whole(Path(arguments.plan), lambda file: file.write(f"{text}\n".encode()))
-    common.print_results(arguments, plan, _plan(arguments, plan["columns"]))
+        lines.append(
+            f"\nWritten: {arguments.plan}. Edit it, and use it: --columns {arguments.plan}"
+        )
+    common.print_results(arguments, plan, lines)
     tables.check_readable(plans)
-
-
-def _plan(arguments: argparse.Namespace, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    head = ("column", "read as", "made into", "missing", "distinct", "examples")
-    rows = []
-    for name, entry in columns.items():
-        counts = _counts(entry["missing"], entry["distinct"])
-        examples = " | ".join(entry["examples"])
-        rows.append((name, entry["read_as"], entry["made_into"], *counts, examples))
-    yield common.aligned(head, rows, right=(3, 4))
-    # Columns that cannot be read are left to the error that follows.
-    looks = {name: each["look"] for name, each in columns.items() if each["kind"] in tables.KINDS}
-    yield from columns_to_check(looks)
-    if arguments.plan:
-        yield f"\nWritten: {arguments.plan}. Edit it, and use it: --columns {arguments.plan}"

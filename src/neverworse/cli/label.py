@@ -15,6 +15,7 @@ from neverworse._files import only_one, scratch_folder, write_whole
 from neverworse._words import count
 from neverworse.cli import _common as common
 from neverworse.cli import fit
+from neverworse.cli._common import CommandError, wrapped
 from neverworse.cli._options import add_fit
 from neverworse.tables import ReadOptions, TableError, write_csv
 
@@ -47,9 +48,9 @@ def run(arguments: argparse.Namespace) -> None:
             _rewrite_report(labeling)
     standing = labeling.standing()
     lines = [
-        *(common.wrapped(paragraph, others="  ") for paragraph in paragraphs),
-        common.wrapped(standing.decision),
-        *(common.wrapped(reason, "  ") for reason in standing.reasons()),
+        *(wrapped(paragraph, others="  ") for paragraph in paragraphs),
+        wrapped(standing.decision),
+        *(wrapped(reason, "  ") for reason in standing.reasons()),
     ]
     common.print_results(arguments, {**facts, "standing": standing.to_dict()}, lines)
 
@@ -91,7 +92,7 @@ def _fit_arguments(study: studies.Study) -> argparse.Namespace:
     except (SystemExit, ValueError):
         command = ""
     if command != "fit" or "-" in (*found.table, *found.unlabeled):
-        raise common.CommandError(
+        raise CommandError(
             "The tables of this fit are not known, or came from standard input, and cannot be read "
             "again. Store them in files, and run neverworse fit on these; or use SequentialAudit "
             "in Python.",
@@ -128,7 +129,7 @@ def _check_replaceable(arguments: argparse.Namespace, labeling: studies.Labeling
         found = studies.read_answers(labeling, arguments.out, ReadOptions())
         if all(recorded.get(row) == code_of(text) for row, text in found.items()):
             return
-    raise common.CommandError(
+    raise CommandError(
         f"{arguments.out} would be replaced, but is another table, or has answers that are not "
         f"recorded. Record them: {_record_command(arguments)}. Or name another file: --out FILE."
     )
@@ -183,7 +184,7 @@ def _serve(arguments: argparse.Namespace, labeling: studies.Labeling) -> None:
     try:
         at = studies.listening(arguments.port)
     except ValueError as error:
-        raise common.CommandError(str(error), common.FAILURE) from None
+        raise CommandError(str(error), common.FAILURE) from None
     try:
         with at:
             studies.serve(labeling, labeling.suggested(N_TRAIN), at, ready)
@@ -198,9 +199,7 @@ def _serve(arguments: argparse.Namespace, labeling: studies.Labeling) -> None:
 
 def _fill(arguments: argparse.Namespace, labeling: studies.Labeling) -> Done:
     if arguments.out.exists():
-        raise common.CommandError(
-            f"{arguments.out} would be replaced. Name another file: --out FILE."
-        )
+        raise CommandError(f"{arguments.out} would be replaced. Name another file: --out FILE.")
     table = labeling.filled()
     # It is the user's own table, to be read again: an apostrophe would change its values.
     write_whole(arguments.out, lambda file: write_csv(iter([table]), file, keep_formulas=True))

@@ -15,6 +15,7 @@ from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._words import count
 from neverworse.cli import _common as common
+from neverworse.cli._common import CommandError, wrapped
 from neverworse.estimators import has_class_scores
 
 FORMATS = (".csv", ".parquet", ".jsonl", ".ndjson")
@@ -24,14 +25,10 @@ def predict(arguments: argparse.Namespace) -> None:
     """Load the model, predict the table batch by batch, and print notes."""
     if arguments.out is not None:
         if arguments.out.suffix.lower() not in FORMATS:
-            raise common.CommandError(
-                f"--out ends in {', '.join(FORMATS)}, not {arguments.out.name!r}."
-            )
+            raise CommandError(f"--out ends in {', '.join(FORMATS)}, not {arguments.out.name!r}.")
         common.check_out_file(arguments.out)
         if arguments.out.resolve() in [Path(table).resolve() for table in arguments.table]:
-            raise common.CommandError(
-                f"--out would replace the table {arguments.out}. Name another file."
-            )
+            raise CommandError(f"--out would replace the table {arguments.out}. Name another file.")
     loaded = tables.load_model(arguments.model, compiled=arguments.trust_compiled)
     _print_notes(arguments, [loaded.note])
     noticed = tables.Noticed(expected=tuple(loaded.facts.get("no_features", ())))
@@ -66,9 +63,7 @@ def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
         write = writers.get(arguments.out.suffix.lower(), tables.write_json_lines)
         write_whole(arguments.out, lambda file: write(batches, file))
     elif sys.stdout is None:
-        raise common.CommandError(
-            "Standard output is closed. Name a file: --out FILE.", common.FAILURE
-        )
+        raise CommandError("Standard output is closed. Name a file: --out FILE.", common.FAILURE)
     else:
         write = tables.write_json_lines if arguments.json else to_csv
         write(batches, sys.stdout.buffer)
@@ -85,7 +80,7 @@ def audit(arguments: argparse.Namespace) -> int:
     """Load the models, read the table, and print the worst and the best case."""
     prior = common.parse_prior(arguments.prior)
     if not isinstance(prior, str) and None in prior:
-        raise common.CommandError("Here, --prior must name the class: CLASS=LOW..HIGH.")
+        raise CommandError("Here, --prior must name the class: CLASS=LOW..HIGH.")
     paths = [path for path in (arguments.model, arguments.against) if path is not None]
     trust = arguments.trust_compiled
     loaded = [tables.load_model(path, compiled=trust, ours=False) for path in paths]
@@ -108,16 +103,16 @@ def audit(arguments: argparse.Namespace) -> int:
         class_prior=prior or None,
     )
     _print_notes(arguments, [each.note for each in loaded])
-    common.print_results(arguments, found.to_dict(), [common.wrapped(found.summary())])
+    common.print_results(arguments, found.to_dict(), [wrapped(found.summary())])
     return 0 if found.holds else common.NOT_GUARANTEED
 
 
 def _supervised(model: Any, path: Path) -> Any:
     """Return the supervised model inside a model of ``neverworse fit``."""
-    with tables.believing(f"{path} cannot be used", common.CommandError):
+    with tables.believing(f"{path} cannot be used", CommandError):
         found = model.supervised() if isinstance(model, tables.TableClassifier) else None
         if found is None:
-            raise common.CommandError(
+            raise CommandError(
                 f"{path} contains no supervised model to compare with. Name one: --against MODEL."
             )
         return found

@@ -38,6 +38,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(LIGHT)}
 _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
 WIDTH = 480  # pixels: two fit side by side on a screen, and one is readable on a phone
+RIGHT, BOTTOM = 12, 44  # margins in pixels
 LETTERS, SMALL = 12, 11  # font sizes in pixels
 STYLE = {
     "font.size": LETTERS,
@@ -221,9 +222,7 @@ def drawing_style() -> AbstractContextManager[None]:
     return style.context(["default", STYLE])
 
 
-def canvas(
-    height: float, *, left: float = 56, right: float = 12, top: float = 12, bottom: float = 44
-) -> tuple[Chart, Axes]:
+def canvas(height: float, *, left: float, top: float = 12) -> tuple[Chart, Axes]:
     """Return an empty chart and its axes, to be drawn into within `drawing_style`.
 
     Sizes are in pixels. Margins are given, not computed: the font is that of the reader.
@@ -231,8 +230,8 @@ def canvas(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
-    size = 1.0 - (left + right) / WIDTH, 1.0 - (top + bottom) / height
-    ax = figure.add_axes((left / WIDTH, bottom / height, *size))
+    size = 1.0 - (left + RIGHT) / WIDTH, 1.0 - (top + BOTTOM) / height
+    ax = figure.add_axes((left / WIDTH, BOTTOM / height, *size))
     ax.tick_params(length=0, pad=6)
     return Chart(figure), ax
 
