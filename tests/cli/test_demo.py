@@ -222,7 +222,9 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is full")
-def test_standard_output_that_is_full(tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_standard_output_that_is_full(tmp_path, monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:  # noqa: PTH123
         pipes = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
         ran = run_command("demo", cwd=tmp_path, **pipes)

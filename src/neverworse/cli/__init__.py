@@ -90,10 +90,11 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         # Windows has no error of its own for a pipe that nobody reads.
         invalid = sys.platform == "win32" and error.errno == errno.EINVAL and not error.filename
-        if invalid or isinstance(error, BrokenPipeError):
-            # The reader, for example head, has seen enough. Python flushes once more at exit, and
-            # would complain again.
+        try:
+            print(end="", flush=True)
+        except OSError:  # Python flushes once more at exit, and would complain again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if invalid or isinstance(error, BrokenPipeError):  # head, for example, has seen enough
             return common.BROKEN_PIPE
         path = error.filename2 or error.filename  # of a renaming, the new name
         place = f"{path}: " if path else ""
