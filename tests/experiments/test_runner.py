@@ -172,8 +172,8 @@ def test_learning_curves(cancer):
 
 def test_labels_are_hidden_from_all_but_the_oracle(cancer):
     X, y = cancer
-    sample = Sample.of((X, y), np.arange(40), np.arange(40, 200), np.arange(200, 300))
-    other = Sample.of((X, np.r_[y[:40], 1 - y[40:]]), np.arange(40), np.arange(40, 200), [])
+    sample = Sample((X, y), np.arange(40), np.arange(40, 200), np.arange(200, 300))
+    other = Sample((X, np.r_[y[:40], 1 - y[40:]]), np.arange(40), np.arange(40, 200), [])
     protocol = PROTOCOLS["code"]
     names = ("Supervised", "Self-Learning", "USM", "ICLS", "Projection", "Oracle", "SVM", "TSVM")
     for (method, model), (_, blind) in zip(

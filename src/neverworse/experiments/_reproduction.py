@@ -94,17 +94,13 @@ class Reproduction:
     @classmethod
     def of(cls, plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Self:
         """Compute the numbers of the paper's figures and table from all measurements."""
-        protocol = PROTOCOLS[plan.protocol]
-        summarisers = {
-            "robustness": _analysis.robustness,
-            "curves": _analysis.curves,
-            "table": lambda found: _analysis.compare_table(
-                _analysis.table(found, protocol, correction)
-            ),
-            "timing": _analysis.timing,
-            "evidence": _analysis.evidence,
-        }
-        summaries = {name: summarisers[name](found) for name, found in measurements.items()}
+        summaries = {}
+        for name, found in measurements.items():
+            if name == "table":
+                cells = _analysis.table(found, PROTOCOLS[plan.protocol], correction)
+                summaries[name] = _analysis.compare_table(cells)
+            else:  # the function that summarises an experiment has its name
+                summaries[name] = getattr(_analysis, name)(found)
         guarantees = {
             name: _analysis.guarantee(found)
             for name, found in measurements.items()
@@ -316,14 +312,11 @@ def _completed(tasks: Sequence[Task], plan: Plan, jobs: int) -> Iterator[tuple[T
     for alone in (False, True):
         chosen = [task for task in tasks if EXPERIMENTS[task[0]].alone is alone]
         chosen.sort(key=lambda task: _data(plan, *task[:2])[0].size, reverse=True)
-        n_jobs = 1 if alone else min(jobs, len(chosen))
-        if n_jobs <= 1:
-            yield from (run_task(task, plan) for task in chosen)
-        else:
-            parallel = joblib.Parallel(n_jobs, return_as="generator_unordered")
-            calls = (joblib.delayed(_run_in_worker)(task, plan) for task in chosen)
-            with closing(parallel(calls)) as done:
-                yield from done
+        n_jobs = 1 if alone else max(1, min(jobs, len(chosen)))
+        call = joblib.delayed(run_task if n_jobs == 1 else _run_in_worker)
+        parallel = joblib.Parallel(n_jobs, return_as="generator_unordered")
+        with closing(parallel(call(task, plan) for task in chosen)) as done:
+            yield from done
 
 
 def _run_in_worker(task: Task, plan: Plan) -> tuple[Task, list[Record]]:

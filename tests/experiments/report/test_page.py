@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from neverworse.experiments import Reproduction
-from neverworse.experiments._analysis import compare_table, published
-from neverworse.experiments._findings import guarantee_sentences
+from neverworse.experiments._analysis import compare_table, guarantee_sentences, published
 from neverworse.experiments._reproduction import Plan
 from neverworse.experiments.report import circumstances, draw, write_report
 from tests.experiments import runs
