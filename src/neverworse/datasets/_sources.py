@@ -47,10 +47,8 @@ class DataNotFoundError(OSError):
 
 def read_facts() -> dict[str, Bunch]:
     """Return what ``paper.toml`` says about each data set, in the order of the paper's Table 1."""
-    text = (
-        importlib.resources.files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
-    )
-    entries = tomllib.loads(text)
+    file = importlib.resources.files("neverworse.datasets").joinpath("paper.toml")
+    entries = tomllib.loads(file.read_text("utf-8"))
     defaults, book = entries.pop("defaults"), entries.pop("book")
     facts = {}
     for name, entry in entries.items():
@@ -231,16 +229,12 @@ def read_openml(facts: Bunch) -> Raw:
     if facts.openml_repeats_rows:
         first = np.unique(np.column_stack([values, labels]), axis=0, return_index=True)[1]
         values, labels = values[np.sort(first)], labels[np.sort(first)]
-    return Raw(values, _original_codes(labels, facts))
-
-
-def _original_codes(labels: AnyArray, facts: Bunch) -> AnyArray:
-    """Return the original codes of classes, which OpenML renames, by their numbers of rows."""
+    # It renames classes, which are told apart by their numbers of rows.
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if sorted(counts.tolist()) != sorted(facts.counts):
         raise ValueError(f"class counts {counts.tolist()}, expected {facts.counts}")
     code = dict(zip(facts.counts, facts.codes, strict=True))
-    return np.array([code[count] for count in counts.tolist()])[codes]
+    return Raw(values, np.array([code[count] for count in counts.tolist()])[codes])
 
 
 # Preparation

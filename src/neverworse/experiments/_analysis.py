@@ -139,7 +139,6 @@ def is_tested(method: str) -> bool:
     return METHODS[method].counterpart != method and method != "Oracle"
 
 
-@cache
 def n_tests() -> int:
     """Return how many tests the published table has in each direction."""
     return sum(is_tested(method) for row in published()["table"].values() for method in row)

@@ -8,7 +8,7 @@ import pytest
 
 from neverworse.experiments import _analysis
 from neverworse.experiments._analysis import compare_table, published, signed_rank
-from neverworse.experiments.report import to_latex, to_markdown
+from neverworse.experiments.report import table_files
 from tests.experiments import runs
 
 
@@ -36,7 +36,7 @@ def rows(markdown):
 
 
 def test_the_published_table_looks_as_published(as_published):
-    text = to_markdown(as_published, "bonferroni")
+    text = table_files(as_published, "bonferroni")["table1.md"]
     by_name = {row[0]: row for row in rows(text)[1:18]}
     assert by_name["Diabetes"][1:5] == [
         "0.31 ± 0.02",
@@ -57,7 +57,7 @@ def test_the_published_table_looks_as_published(as_published):
 
 
 def test_latex(as_published):
-    text = to_latex(as_published, "holm")
+    text = table_files(as_published, "holm")["table1.tex"]
     assert r"Diabetes & 0.31 $\pm$ 0.02 & \underline{0.34 $\pm$ 0.01} & \textbf{0.30" in text
     assert "Holm" in text
     body = text[text.index("Dataset") : text.index(r"\bottomrule")]
@@ -70,7 +70,7 @@ def test_latex(as_published):
 
 def test_measured_numbers_are_in_the_table():
     cells = runs.small().summaries["table"]
-    text = to_markdown(cells, "bonferroni")
+    text = table_files(cells, "bonferroni")["table1.md"]
     for cell in cells.to_dict(orient="records"):
         assert f"{cell['mean']:.2f} ± {cell['sd']:.2f}" in text
     assert "2 repeats" in text
@@ -78,7 +78,7 @@ def test_measured_numbers_are_in_the_table():
 
 def test_a_single_repeat_has_no_deviation():
     cells = runs.small(("table",), 1).summaries["table"]
-    for text in (to_markdown(cells, "holm"), to_latex(cells, "holm")):
+    for text in table_files(cells, "holm").values():
         assert "nan" not in text.lower().replace("nan ", "")
         assert "over 1 repeat" in text
         assert f" {cells['mean'].iloc[0]:.2f} " in text

@@ -65,12 +65,6 @@ HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>"
 Marks = Mapping[str, str]
 
 COLUMNS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
-CAPTION = (
-    "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. Bold and "
-    "underlined: significantly better or worse than the supervised counterpart (one-sided "
-    "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
-    "of the paper)."
-)
 
 
 def circumstances(
@@ -103,9 +97,8 @@ def contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str,
         for kind in ("svg", "pdf"):
             yield f"figures/{name}.{kind}", render(drawing.figure, kind)
     if "table" in results.summaries:
-        cells, correction = results.summaries["table"], results.correction
-        yield "table1.md", to_markdown(cells, correction).encode()
-        yield "table1.tex", to_latex(cells, correction).encode()
+        for name, text in table_files(results.summaries["table"], results.correction).items():
+            yield name, text.encode()
     if "evidence" in results.summaries:
         found = results.measurements["evidence"], results.summaries["evidence"]
         yield "evidence.md", analysis.evidence_page(*found, made).encode()
@@ -140,20 +133,21 @@ def _picture(drawing: Drawing) -> dict[str, Any]:
     return {"source": picture(drawing.png), "width": width, "height": height, **told}
 
 
-def to_markdown(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1 as in the paper."""
+def table_files(cells: pd.DataFrame, correction: str) -> dict[str, str]:
+    """Return Table 1 as in the paper: in Markdown, and in LaTeX with the package booktabs."""
+    caption = (
+        "Error in ten-fold cross-validation, mean and standard deviation over "
+        f"{analysis.n_repeats(cells)}. Bold and underlined: significantly better or worse than the "
+        "supervised counterpart (one-sided Wilcoxon signed-rank tests, family-wise error rate "
+        f"0.05, {correction.capitalize()}, for the {analysis.n_tests()} tests of the paper)."
+    )
     head, *rows = table_one(cells, MARKDOWN)
-    caption = _caption(cells, correction)
-    return f"# Table 1\n\n{caption}\n\n{analysis.markdown_table(head, rows)}\n"
-
-
-def to_latex(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1 as a LaTeX table, for documents that use the package booktabs."""
-    head, *rows = table_one(cells, LATEX, r"$\pm$")
-    table = pd.DataFrame(rows, columns=head).style.hide(axis="index")
-    placed = {"position_float": "centering", "environment": "table*"}
-    caption, columns = _caption(cells, correction), "l" * len(head)
-    return str(table.to_latex(column_format=columns, hrules=True, caption=caption, **placed))
+    markdown = f"# Table 1\n\n{caption}\n\n{analysis.markdown_table(head, rows)}\n"
+    _, *rows = table_one(cells, LATEX, r"$\pm$")
+    styled = pd.DataFrame(rows, columns=head).style.hide(axis="index")
+    placed = {"position_float": "centering", "environment": "table*", "hrules": True}
+    latex = styled.to_latex(column_format="l" * len(head), caption=caption, **placed)
+    return {"table1.md": markdown, "table1.tex": latex}
 
 
 def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iterator[list[str]]:
@@ -177,13 +171,6 @@ def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
         sums = found.groupby("method").agg({"higher": "sum", "repeats": "sum", "worst": "max"})
         chosen = sums.loc[list(ROBUSTNESS_METHODS)].itertuples(index=False)
         yield [dataset, *(f"{higher} of {n}; {worst:.4g}" for higher, n, worst in chosen)]
-
-
-def _caption(cells: pd.DataFrame, correction: str) -> str:
-    repeats = analysis.n_repeats(cells)
-    return CAPTION.format(
-        repeats=repeats, correction=correction.capitalize(), tests=analysis.n_tests()
-    )
 
 
 # Figures
