@@ -134,9 +134,6 @@ Examples
     return documented_like(load_paper_dataset)(load)
 
 
-# SecStr, with more than a million unlabeled rows
-
-
 def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> Any:
     """Load SecStr: predicting the secondary structure of proteins.
 

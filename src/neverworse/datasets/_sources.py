@@ -96,9 +96,6 @@ def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
     raise DataNotFoundError("\n".join([heading, *lines, advice]))
 
 
-# Files in data folders
-
-
 def user_cache() -> Path:
     """Return the folder in which downloaded data are kept.
 
@@ -154,9 +151,6 @@ def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
     write_whole(path, lambda file: np.savetxt(file, table, fmt="%s", delimiter=","))
 
 
-# Installed packages that ship some of the data
-
-
 def package_files(package: str) -> Traversable:
     """Return the files of a package without importing it.
 
@@ -200,9 +194,6 @@ PACKAGES: dict[str, Callable[[Bunch], Raw]] = {
 }
 
 
-# OpenML, through scikit-learn
-
-
 def _download(is_allowed: bool, facts: Bunch) -> Raw:
     if not is_allowed:
         raise ConnectionError("not asked, since download_if_missing=False")
@@ -235,9 +226,6 @@ def read_openml(facts: Bunch) -> Raw:
         raise ValueError(f"class counts {counts.tolist()}, expected {facts.counts}")
     code = dict(zip(facts.counts, facts.codes, strict=True))
     return Raw(values, np.array([code[count] for count in counts.tolist()])[codes])
-
-
-# Preparation
 
 
 def prepare(raw: Raw, facts: Bunch) -> Bunch:

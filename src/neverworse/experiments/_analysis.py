@@ -30,6 +30,14 @@ WITHIN = 3.0  # standard errors
 COUNTED = {"robustness": "resamplings", "table": "folds of the cross-validation"}
 TOTALS = "Win / draw / loss"
 MIN_REPEATS = 11  # with fewer, no p-value is small enough, even of equal differences
+ABOUT_EVIDENCE = """\
+The labels of each data set are hidden at random, except for 40, 100 or 200 of them, and all methods
+are compared on the unlabeled rows with a baseline: least squares with a penalty chosen by
+leave-one-out. Ratios are those of Brier scores and errors to the baseline's. “Worse” is the share
+of repeats in which the Brier score is higher than the baseline's, “more errors” the share in which
+the error is; “asked” are new labels. All numbers are means over {repeats}, and then over data sets.
+A sequential audit compares the candidate that cross-validation picks with the baseline, with at
+most {most} new labels."""
 
 
 @cache
@@ -240,9 +248,6 @@ def reject(p_values: Sequence[float], correction: str, n_hypotheses: int) -> Any
     return rejected
 
 
-# The results in words
-
-
 def headline(results: Reproduction) -> Iterator[tuple[str, list[str], bool | None]]:
     """Yield the main results: a title, sentences, and whether the result is good (or None)."""
     if results.guarantees:
@@ -327,20 +332,8 @@ def n_repeats(found: pd.DataFrame) -> str:
     return count(most, "repeat") if fewest == most else f"{fewest} to {most} repeats"
 
 
-# The evidence experiment, beyond the paper
-
-ABOUT = """\
-The labels of each data set are hidden at random, except for 40, 100 or 200 of them, and all methods
-are compared on the unlabeled rows with a baseline: least squares with a penalty chosen by
-leave-one-out. Ratios are those of Brier scores and errors to the baseline's. “Worse” is the share
-of repeats in which the Brier score is higher than the baseline's, “more errors” the share in which
-the error is; “asked” are new labels. All numbers are means over {repeats}, and then over data sets.
-A sequential audit compares the candidate that cross-validation picks with the baseline, with at
-most {most} new labels."""
-
-
 def about_evidence(measurements: pd.DataFrame) -> str:
-    return ABOUT.format(repeats=n_repeats(measurements), most=MOST_QUESTIONS)
+    return ABOUT_EVIDENCE.format(repeats=n_repeats(measurements), most=MOST_QUESTIONS)
 
 
 def evidence_tables(summary: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -119,20 +119,6 @@ def _supervised(protocol: Protocol) -> Any:
     return _least_squares(estimators.LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
 
 
-def _projection(protocol: Protocol) -> Any:
-    settings = {"constraint_alpha": 0.0, "rcond": protocol.cutoff}
-    return _least_squares(estimators.ProjectedLeastSquaresClassifier, protocol, **settings)
-
-
-def _tsvm(protocol: Protocol) -> Any:
-    return methods.TransductiveSVMClassifier(
-        protocol.svm_alpha,
-        positive_rounding=protocol.positive_rounding,
-        scaling=protocol.svm_scaling,
-        penalise_intercept=True,
-    )
-
-
 METHODS = {
     name: Method(name, "SVM" if "SVM" in name else "Supervised", make)
     for name, make in {
@@ -142,9 +128,16 @@ METHODS = {
         "USM": lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff),
         # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
         "ICLS": lambda p: _least_squares(estimators.ICLSClassifier, p, constraint_alpha=0.0),
-        "Projection": _projection,
+        "Projection": lambda p: _least_squares(
+            estimators.ProjectedLeastSquaresClassifier, p, constraint_alpha=0.0, rcond=p.cutoff
+        ),
         "Oracle": lambda p: methods.OracleClassifier(_supervised(p)),
         "SVM": lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True),
-        "TSVM": _tsvm,
+        "TSVM": lambda p: methods.TransductiveSVMClassifier(
+            p.svm_alpha,
+            positive_rounding=p.positive_rounding,
+            scaling=p.svm_scaling,
+            penalise_intercept=True,
+        ),
     }.items()
 }

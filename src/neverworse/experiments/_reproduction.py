@@ -183,7 +183,11 @@ def reproduce(
     0
     """
     if datasets is not None and AVAILABLE in datasets:
-        datasets = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
+        datasets = []
+        for name in PAPER_DATASETS:
+            with suppress(DataNotFoundError):
+                load_paper_dataset(name, data_home=data_home)
+                datasets.append(name)
     for name, value in (("repeats", repeats), ("jobs", jobs)):
         if value is not None and value < 1:
             raise ValueError(f"{name}={value} must be at least 1.")
@@ -218,12 +222,6 @@ def _chosen(
         found = ", ".join(map(repr, unknown)) or "none"
         raise ValueError(f"There is no {what} {found}: choose from {', '.join(known)}.")
     return tuple(name for name in known if name in names)
-
-
-def _is_available(name: str, data_home: str | None) -> bool:
-    with suppress(DataNotFoundError):
-        return load_paper_dataset(name, data_home=data_home) is not None
-    return False
 
 
 def run(plan: Plan, folder: Path, *, jobs: int, quiet: bool = True) -> dict[str, Any]:

@@ -173,9 +173,6 @@ def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
         yield [dataset, *(f"{higher} of {n}; {worst:.4g}" for higher, n, worst in chosen)]
 
 
-# Figures
-
-
 @dataclass(frozen=True)
 class Drawing:
     """A figure, its title, and a description for readers who cannot see it."""
