@@ -38,7 +38,7 @@ def test_counterparts():
     for method in METHODS.values():
         supervised = METHODS[method.counterpart]
         assert supervised.is_quadratic == method.is_quadratic
-        assert not supervised.uses_unlabeled
+        assert supervised.is_supervised
 
 
 def test_methods_without_unlabeled_rows_do_not_use_them(problem):
@@ -47,7 +47,7 @@ def test_methods_without_unlabeled_rows_do_not_use_them(problem):
         all_rows = method.make(PROTOCOLS["code"]).fit(X, y)
         labeled = method.make(PROTOCOLS["code"]).fit(X[:20], y[:20])
         same = np.allclose(all_rows.decision_function(X), labeled.decision_function(X), atol=1e-9)
-        assert same == (not method.uses_unlabeled), method.name
+        assert same == method.is_supervised, method.name
 
 
 def test_objective_of_the_published_svm(problem):

@@ -49,17 +49,12 @@ STACKED: dict[str, dict[str, Any]] = {  # settings of `Evidence`
     "safe stacking, best": {"combine": "best"},
     "safe stacking, control variates": {"control_variate": True},
 }
-
-
 EXPERIMENTS: dict[str, Experiment] = {}
 
 
 @dataclass
 class Experiment:
-    """An experiment, as a decorator of the function that runs a repeat, which gives it its name.
-
-    The records of a repeat say what was varied, and what was measured.
-    """
+    """An experiment: decorates the function that runs a repeat, and has the name of that."""
 
     title: str  # what it is in the paper, if it is there
     repeats: int  # as published, or as many as make sense
@@ -172,9 +167,7 @@ def curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> 
     labeled, rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
     supervised: list[tuple[Method, Pipeline]] = []
     records = []
-    for size in unlabeled_sizes(protocol.largest_size):
-        if size >= len(rest):
-            break
+    for size in unlabeled_sizes(min(protocol.largest_size, len(rest) - 1)):
         sample = Sample(data, labeled, rest[:size], rest[size:])
         supervised = supervised or list(sample.fit(CURVE_METHODS[:1], protocol))
         for method, model in [*supervised, *sample.fit(CURVE_METHODS[1:], protocol)]:
@@ -226,7 +219,7 @@ def timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) -
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         for name in TIMING_METHODS:
             method = METHODS[name]
-            rows = slice(N_LABELED + size * method.uses_unlabeled)
+            rows = slice(N_LABELED + (0 if method.is_supervised else size))
             model = method.make(protocol)
             start = time.perf_counter()
             model.fit(X[rows], y[rows])
@@ -270,10 +263,7 @@ def evidence(data: Data, _: Protocol, rng: np.random.Generator, __: int) -> list
 def _evidence_models(
     X: Matrix, y: AnyArray, unlabeled: Mask, seed: int
 ) -> Iterator[tuple[str, Any, int]]:
-    """Yield names of fitted models, the models, and how many labels they asked for.
-
-    These are safe stacking, sequential audits, and what they are compared with.
-    """
+    """Yield names of fitted models, the models, and how many labels they asked for."""
     known = np.where(unlabeled, -1, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # only the loss matters

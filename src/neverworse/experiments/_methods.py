@@ -97,8 +97,8 @@ class Method:
         return self.counterpart == "Supervised"
 
     @property
-    def uses_unlabeled(self) -> bool:
-        return self.counterpart != self.name
+    def is_supervised(self) -> bool:
+        return self.counterpart == self.name
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""

@@ -94,18 +94,15 @@ class Reproduction:
     @classmethod
     def of(cls, plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Self:
         """Compute the numbers of the paper's figures and table from all measurements."""
-        summaries = {}
+        summaries, guarantees = {}, {}
         for name, found in measurements.items():
             if name == "table":
                 cells = _analysis.table(found, PROTOCOLS[plan.protocol], correction)
                 summaries[name] = _analysis.compare_table(cells)
             else:  # the function that summarises an experiment has its name
                 summaries[name] = getattr(_analysis, name)(found)
-        guarantees = {
-            name: _analysis.guarantee(found)
-            for name, found in measurements.items()
-            if "training_loss" in found
-        }
+            if "training_loss" in found:
+                guarantees[name] = _analysis.guarantee(found)
         return cls(plan, correction, measurements, summaries, guarantees)
 
     def save(

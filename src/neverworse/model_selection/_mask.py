@@ -15,10 +15,7 @@ from neverworse.estimators import find_unlabeled, is_auto, is_continuous, label_
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
-    """Return the positions of the labeled rows, and their labels in a type of their own.
-
-    `advice` is for the message of the error if there is no such row.
-    """
+    """Return positions and labels of the labeled rows; with none, raise an error with advice."""
     unlabeled = find_unlabeled(y, missing_label)
     if unlabeled.all():
         raise ValueError(f"y has no labeled row: all {len(unlabeled)} labels are missing. {advice}")
