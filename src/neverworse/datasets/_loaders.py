@@ -156,8 +156,7 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
         With `data` (n_rows, 15 x 21 = 315), a sparse matrix of indicators, `target` (0 or 1 for the
         labeled rows, which come first, and -1 for the unlabeled ones), `name`, `DESCR`, and
         `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
-        book's 10 official splits.
-        If `return_X_y`, the tuple (data, target).
+        book's 10 official splits. If `return_X_y`, the tuple (data, target).
 
     Raises
     ------
