@@ -204,11 +204,9 @@ def _sizes(rows: Rows, sizes: Any, smallest: int, largest: int) -> Indices:
 def _fit_and_score(
     estimator: Any, X: Any, y: Any, weighted: Any, scorers: Any, train: Indices, test: Indices
 ) -> dict[str, Any]:
-    model = clone(estimator)
-    X_train, X_test, y_train, y_test = (
-        _safe_indexing(each, part) for each in (X, y) for part in (train, test)
-    )
-    model.fit(X_train, y_train, **_check_method_params(X, weighted, train))
+    model, own = clone(estimator), _check_method_params(X, weighted, train)
+    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **own)
+    X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
     own = _check_method_params(X, weighted, test)
     return {
         name: scorer(model, X_test, y_test, **(own if scorer._accept_sample_weight() else {}))
