@@ -6,7 +6,7 @@ from scipy import optimize
 
 from neverworse import LeastSquaresClassifier
 from neverworse.experiments._experiments import Sample, supervised_of
-from neverworse.experiments._methods import GINV_CUTOFF, PROTOCOLS, Truncation
+from neverworse.experiments._methods import GINV_CUTOFF, PROTOCOLS, truncation
 
 
 def wild_rows(seed=0):
@@ -29,7 +29,7 @@ def scores(model, X):
 
 def test_pseudo_inverse_with_the_same_cutoff():
     X, y = wild_rows()
-    kept = Truncation(GINV_CUTOFF).fit(X)
+    kept = truncation(X, GINV_CUTOFF)
     E = with_ones(X, X.mean(axis=0))
     Z = kept.transform(X)
     assert Z.shape == (60, 2)
@@ -39,13 +39,13 @@ def test_pseudo_inverse_with_the_same_cutoff():
 
 def test_the_column_of_ones_takes_part_in_the_cutoff():
     X = np.random.default_rng(0).normal(size=(60, 2)) * [1e-2, 1e-5]
-    assert Truncation(GINV_CUTOFF).fit(X).transform(X).shape == (60, 1)
-    assert Truncation(GINV_CUTOFF).fit(1e2 * X).transform(1e2 * X).shape == (60, 2)
+    assert truncation(X, GINV_CUTOFF).transform(X).shape == (60, 1)
+    assert truncation(1e2 * X, GINV_CUTOFF).transform(1e2 * X).shape == (60, 2)
 
 
 def test_rows_are_left_alone_if_every_direction_is_kept():
     X, _ = wild_rows()
-    assert Truncation(1e-20).fit(X).transform(X) is X
+    assert truncation(X, 1e-20).transform(X) is X
 
 
 def sample(seed=0, n_labeled=14):
@@ -61,7 +61,7 @@ def sample(seed=0, n_labeled=14):
     y = rng.integers(0, 2, n)
     y[:2] = 0, 1
     rows = np.arange(n)
-    drawn = Sample.of((X, y), rows[:n_labeled], rows[n_labeled:70], rows[70:])
+    drawn = Sample((X, y), rows[:n_labeled], rows[n_labeled:70], rows[70:])
     return drawn, X[:n_labeled], X[:70], y[:n_labeled]
 
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import brier_score_loss
 
 from neverworse import LeastSquaresClassifierCV
-from neverworse.experiments import _analysis, _experiments, _findings, reproduce
+from neverworse.experiments import EXPERIMENTS, _analysis, _experiments, reproduce
 from neverworse.experiments._reproduction import IN_PAPER
 
 
@@ -18,7 +18,7 @@ def records():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_experiments, "EVIDENCE_SIZES", (40, 200))
-        return _experiments.measure_evidence((X[:150], y[:150]), np.random.default_rng(1))
+        return _experiments.evidence((X[:150], y[:150]), None, np.random.default_rng(1), 0)
 
 
 def test_every_method_is_measured_on_the_same_rows(records):
@@ -76,7 +76,7 @@ def test_ratios_are_means_over_repeats_and_then_over_data_sets():
 def test_the_page_says_how_it_was_made():
     measured = few()
     summary = _analysis.evidence(measured)
-    text = _findings.evidence_page(measured, summary, {"Command": "x"})
+    text = _analysis.evidence_page(measured, summary, {"Command": "x"})
     assert "- Command: x" in text
     assert "means over 2 repeats" in text.replace("\n", " ")
     assert "40 labels: means over 2 data sets" in text
@@ -99,6 +99,7 @@ def test_it_is_run_only_if_it_is_asked_for(tmp_path, monkeypatch):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Not an experiment of the paper." in page
     assert "(published:" not in page
-    monkeypatch.setattr(_experiments, "measure_evidence", None)  # stored repeats are not run again
+    # Stored repeats are not run again.
+    monkeypatch.setattr(EXPERIMENTS["evidence"], "run", None)
     again = reproduce("evidence", repeats=1, **run)
     pd.testing.assert_frame_equal(again.measurements["evidence"], first.measurements["evidence"])

@@ -26,18 +26,19 @@ def test_fit_and_losses(problem, name, protocol):
     decision = model.decision_function(X)
     for k in range(0, 80, 7):
         sign = 2 * y.y_true[k] - 1
-        expected = {
-            "quadratic": (decision[k] + 0.5 - y.y_true[k]) ** 2,
-            "hinge": max(0.0, 1.0 - sign * decision[k]) ** 2,
-        }[method.loss]
+        expected = (
+            max(0.0, 1.0 - sign * decision[k]) ** 2
+            if name in ("SVM", "TSVM")
+            else (decision[k] + 0.5 - y.y_true[k]) ** 2
+        )
         assert losses[k] == pytest.approx(expected, rel=1e-12, abs=1e-300)
 
 
 def test_counterparts():
     for method in METHODS.values():
         supervised = METHODS[method.counterpart]
-        assert supervised.loss == method.loss
-        assert not supervised.uses_unlabeled
+        assert supervised.is_quadratic == method.is_quadratic
+        assert supervised.is_supervised
 
 
 def test_methods_without_unlabeled_rows_do_not_use_them(problem):
@@ -46,7 +47,7 @@ def test_methods_without_unlabeled_rows_do_not_use_them(problem):
         all_rows = method.make(PROTOCOLS["code"]).fit(X, y)
         labeled = method.make(PROTOCOLS["code"]).fit(X[:20], y[:20])
         same = np.allclose(all_rows.decision_function(X), labeled.decision_function(X), atol=1e-9)
-        assert same == (not method.uses_unlabeled), method.name
+        assert same == method.is_supervised, method.name
 
 
 def test_objective_of_the_published_svm(problem):

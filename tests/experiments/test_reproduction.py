@@ -2,7 +2,7 @@
 
 import pytest
 
-from neverworse.datasets import DataNotFoundError
+from neverworse.datasets import DataNotFoundError, load_paper_dataset
 from neverworse.experiments import reproduce
 from tests.experiments import runs
 
@@ -38,11 +38,12 @@ def test_a_small_run():
 
 
 def test_data_that_are_found(tmp_path, monkeypatch):
-    monkeypatch.delenv("NEVERWORSE_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        "neverworse.experiments._reproduction._is_available", lambda name, _: name == "WDBC"
-    )
+    def only_wdbc(name, **options):
+        if name != "WDBC":
+            raise DataNotFoundError(name)
+        return load_paper_dataset(name, **options)
+
+    monkeypatch.setattr("neverworse.experiments._reproduction.load_paper_dataset", only_wdbc)
     found = reproduce("robustness", datasets="available", repeats=1, out=tmp_path, jobs=1)
     assert found.measurements["robustness"]["dataset"].unique().tolist() == ["WDBC"]
 

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from dataclasses import replace
+from copy import copy
 
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -19,12 +19,13 @@ def ran(monkeypatch):
     """Repeats that were computed and not read from a file."""
     done = []
 
-    def measure(data, protocol, rng, repeat):
+    monkeypatch.setitem(EXPERIMENTS, "table", None)
+
+    @Experiment("Table", 3, ["Supervised"], ["WDBC"])
+    def table(data, protocol, rng, repeat):
         done.append(repeat)
         return RECORDS
 
-    fake = Experiment("table", "Table", ["Supervised"], ["WDBC"], 3, measure)
-    monkeypatch.setitem(EXPERIMENTS, "table", fake)
     return done
 
 
@@ -71,7 +72,8 @@ def test_results_include_what_is_stored_about_other_experiments_and_data_sets(
 ):
     go(tmp_path, repeats=2)
     go(tmp_path, repeats=1, seed=1)
-    other = replace(EXPERIMENTS["table"], name="robustness", datasets=["Sonar"])
+    other = copy(EXPERIMENTS["table"])
+    other.name, other.datasets = "robustness", ["Sonar"]
     monkeypatch.setitem(EXPERIMENTS, "robustness", other)
     monkeypatch.setattr(_reproduction, "load_paper_dataset", lambda *_, **__: load_breast_cancer())
     found = run(Plan(("robustness",), ("Sonar",), 1), tmp_path, jobs=1)

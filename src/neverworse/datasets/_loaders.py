@@ -97,7 +97,7 @@ def _description(facts: Bunch) -> str:
     return "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
 
 
-def _loader(name: str) -> Callable[..., Any]:
+def loader(name: str) -> Callable[..., Any]:
     """Return the loader of one data set, with a signature and documentation of its own."""
 
     def load(**options: Any) -> Any:
@@ -105,6 +105,7 @@ def _loader(name: str) -> Callable[..., Any]:
 
     facts = FACTS[name]
     load.__name__ = load.__qualname__ = f"load_{name.lower()}"
+    load.__module__ = "neverworse.datasets"
     load.__signature__ = signature(partial(load_paper_dataset, name))  # type: ignore[attr-defined]
     load.__doc__ = f"""Load {_description(facts)}
 
@@ -134,27 +135,6 @@ Examples
     return documented_like(load_paper_dataset)(load)
 
 
-load_bci = _loader("BCI")
-load_coil2 = _loader("COIL2")
-load_diabetes = _loader("Diabetes")
-load_digit1 = _loader("Digit1")
-load_g241c = _loader("g241c")
-load_g241d = _loader("g241d")
-load_haberman = _loader("Haberman")
-load_ionosphere = _loader("Ionosphere")
-load_mammography = _loader("Mammography")
-load_parkinsons = _loader("Parkinsons")
-load_sonar = _loader("Sonar")
-load_spect = _loader("SPECT")
-load_spectf = _loader("SPECTF")
-load_transfusion = _loader("Transfusion")
-load_usps = _loader("USPS")
-load_wdbc = _loader("WDBC")
-
-
-# SecStr, with more than a million unlabeled rows
-
-
 def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> Any:
     """Load SecStr: predicting the secondary structure of proteins.
 
@@ -177,8 +157,7 @@ def load_secstr(*, n_unlabeled: int = N_UNLABELED, return_X_y: bool = False) -> 
         With `data` (n_rows, 15 x 21 = 315), a sparse matrix of indicators, `target` (0 or 1 for the
         labeled rows, which come first, and -1 for the unlabeled ones), `name`, `DESCR`, and
         `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
-        book's 10 official splits.
-        If `return_X_y`, the tuple (data, target).
+        book's 10 official splits. If `return_X_y`, the tuple (data, target).
 
     Raises
     ------

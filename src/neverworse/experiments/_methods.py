@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from neverworse import estimators, methods
 from neverworse._typing import AnyArray, Matrix, Vector
@@ -23,7 +22,7 @@ GINV_CUTOFF = 2.0**-26
 class Protocol:
     """Settings that differ between the text of the paper and its code; the code's by default."""
 
-    cutoff: float | None = GINV_CUTOFF  # of singular values, see `Truncation`; None: exact
+    cutoff: float | None = GINV_CUTOFF  # of singular values, see `truncation`; None: exact
     svm_alpha: float = 0.1  # penalty of the support vector machines
     svm_scaling: str = "mean"  # or "sum" of the losses of the transductive one
     positive_rounding: str = "svmlin"  # of the number of its positive rows; or "score"
@@ -64,32 +63,24 @@ def design_matrix() -> Pipeline:
     return make_pipeline(StandardScaler(with_std=False), PolynomialFeatures(1))
 
 
-class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Keep the directions that a truncated pseudo-inverse of the Gram matrix keeps.
+def truncation(X: Matrix, cutoff: float) -> FunctionTransformer:
+    """Return a transformer to the directions that a truncated pseudo-inverse for these rows keeps.
 
     Their singular values in the Gram matrix of the design matrix, with its column of ones, are more
     than `cutoff` times the largest. Least squares on the transformed rows is least squares with
-    that pseudo-inverse. If every direction is kept, `directions_` is None and rows do not change.
+    that pseudo-inverse. If every direction is kept, rows do not change.
     """
-
-    def __init__(self, cutoff: float) -> None:
-        self.cutoff = cutoff
-
-    def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        self.directions_ = None
-        self.mean_ = X.mean(axis=0)
-        centred = X - self.mean_
-        gram = centred.T @ centred
-        # Eigenvectors take much longer than eigenvalues, and are rarely needed.
-        values = np.linalg.eigvalsh(gram)
-        # The column of ones is orthogonal to centred columns; its singular value is len(X).
-        n_dropped = int(np.sum(values <= self.cutoff * max(values[-1], len(X))))
-        if n_dropped:
-            self.directions_ = np.linalg.eigh(gram).eigenvectors[:, n_dropped:]
-        return self
-
-    def transform(self, X: Matrix) -> Matrix:
-        return X if self.directions_ is None else (X - self.mean_) @ self.directions_
+    mean = X.mean(axis=0)
+    centred = X - mean
+    gram = centred.T @ centred
+    # Eigenvectors take much longer than eigenvalues, and are rarely needed.
+    values = np.linalg.eigvalsh(gram)
+    # The column of ones is orthogonal to centred columns; its singular value is len(X).
+    n_dropped = int(np.sum(values <= cutoff * max(values[-1], len(X))))
+    if not n_dropped:
+        return FunctionTransformer()
+    directions = np.linalg.eigh(gram).eigenvectors[:, n_dropped:]
+    return FunctionTransformer(lambda rows: (rows - mean) @ directions)
 
 
 @dataclass(frozen=True)
@@ -97,14 +88,21 @@ class Method:
     """A classifier of the experiments, by its name in the paper."""
 
     name: str
-    loss: str  # "quadratic", of scores for targets 0 and 1, or the squared "hinge"
     counterpart: str  # the supervised method that it is compared with, which may be itself
-    uses_unlabeled: bool
     make: Callable[[Protocol], Any]  # returns an unfitted classifier
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether its loss is that of scores for targets 0 and 1, or else the squared hinge."""
+        return self.counterpart == "Supervised"
+
+    @property
+    def is_supervised(self) -> bool:
+        return self.counterpart == self.name
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
-        if self.loss == "quadratic":
+        if self.is_quadratic:
             return np.asarray((estimators.class_scores(model, X)[:, 1] - y) ** 2)
         decision = model.decision_function(X)
         return np.asarray(np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2)
@@ -121,37 +119,25 @@ def _supervised(protocol: Protocol) -> Any:
     return _least_squares(estimators.LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
 
 
-def _projection(protocol: Protocol) -> Any:
-    settings = {"constraint_alpha": 0.0, "rcond": protocol.cutoff}
-    return _least_squares(estimators.ProjectedLeastSquaresClassifier, protocol, **settings)
-
-
-def _icls(protocol: Protocol) -> Any:
-    # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
-    return _least_squares(estimators.ICLSClassifier, protocol, constraint_alpha=0.0)
-
-
-def _tsvm(protocol: Protocol) -> Any:
-    return methods.TransductiveSVMClassifier(
-        protocol.svm_alpha,
-        positive_rounding=protocol.positive_rounding,
-        scaling=protocol.svm_scaling,
-        penalise_intercept=True,
-    )
-
-
-LEAST_SQUARES, SVM = ("quadratic", "Supervised"), ("hinge", "SVM")  # losses and counterparts
 METHODS = {
-    name: Method(name, *(SVM if "SVM" in name else LEAST_SQUARES), uses_unlabeled, make)
-    for name, uses_unlabeled, make in (
+    name: Method(name, "SVM" if "SVM" in name else "Supervised", make)
+    for name, make in {
         # The wrapped ones are centred on the rows that they are fitted to.
-        ("Supervised", False, lambda p: methods.SupervisedClassifier(_supervised(p))),
-        ("Self-Learning", True, lambda p: methods.SelfLearningClassifier(_supervised(p))),
-        ("USM", True, lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff)),
-        ("ICLS", True, _icls),
-        ("Projection", True, _projection),
-        ("Oracle", True, lambda p: methods.OracleClassifier(_supervised(p))),
-        ("SVM", False, lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),
-        ("TSVM", True, _tsvm),
-    )
+        "Supervised": lambda p: methods.SupervisedClassifier(_supervised(p)),
+        "Self-Learning": lambda p: methods.SelfLearningClassifier(_supervised(p)),
+        "USM": lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff),
+        # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
+        "ICLS": lambda p: _least_squares(estimators.ICLSClassifier, p, constraint_alpha=0.0),
+        "Projection": lambda p: _least_squares(
+            estimators.ProjectedLeastSquaresClassifier, p, constraint_alpha=0.0, rcond=p.cutoff
+        ),
+        "Oracle": lambda p: methods.OracleClassifier(_supervised(p)),
+        "SVM": lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True),
+        "TSVM": lambda p: methods.TransductiveSVMClassifier(
+            p.svm_alpha,
+            positive_rounding=p.positive_rounding,
+            scaling=p.svm_scaling,
+            penalise_intercept=True,
+        ),
+    }.items()
 }

@@ -94,22 +94,15 @@ class Reproduction:
     @classmethod
     def of(cls, plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Self:
         """Compute the numbers of the paper's figures and table from all measurements."""
-        protocol = PROTOCOLS[plan.protocol]
-        summarisers = {
-            "robustness": _analysis.robustness,
-            "curves": _analysis.curves,
-            "table": lambda found: _analysis.compare_table(
-                _analysis.table(found, protocol, correction)
-            ),
-            "timing": _analysis.timing,
-            "evidence": _analysis.evidence,
-        }
-        summaries = {name: summarisers[name](found) for name, found in measurements.items()}
-        guarantees = {
-            name: _analysis.guarantee(found)
-            for name, found in measurements.items()
-            if "training_loss" in found
-        }
+        summaries, guarantees = {}, {}
+        for name, found in measurements.items():
+            if name == "table":
+                cells = _analysis.table(found, PROTOCOLS[plan.protocol], correction)
+                summaries[name] = _analysis.compare_table(cells)
+            else:  # the function that summarises an experiment has its name
+                summaries[name] = getattr(_analysis, name)(found)
+            if "training_loss" in found:
+                guarantees[name] = _analysis.guarantee(found)
         return cls(plan, correction, measurements, summaries, guarantees)
 
     def save(
@@ -187,7 +180,11 @@ def reproduce(
     0
     """
     if datasets is not None and AVAILABLE in datasets:
-        datasets = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
+        datasets = []
+        for name in PAPER_DATASETS:
+            with suppress(DataNotFoundError):
+                load_paper_dataset(name, data_home=data_home)
+                datasets.append(name)
     for name, value in (("repeats", repeats), ("jobs", jobs)):
         if value is not None and value < 1:
             raise ValueError(f"{name}={value} must be at least 1.")
@@ -222,12 +219,6 @@ def _chosen(
         found = ", ".join(map(repr, unknown)) or "none"
         raise ValueError(f"There is no {what} {found}: choose from {', '.join(known)}.")
     return tuple(name for name in known if name in names)
-
-
-def _is_available(name: str, data_home: str | None) -> bool:
-    with suppress(DataNotFoundError):
-        return load_paper_dataset(name, data_home=data_home) is not None
-    return False
 
 
 def run(plan: Plan, folder: Path, *, jobs: int, quiet: bool = True) -> dict[str, Any]:
@@ -316,14 +307,11 @@ def _completed(tasks: Sequence[Task], plan: Plan, jobs: int) -> Iterator[tuple[T
     for alone in (False, True):
         chosen = [task for task in tasks if EXPERIMENTS[task[0]].alone is alone]
         chosen.sort(key=lambda task: _data(plan, *task[:2])[0].size, reverse=True)
-        n_jobs = 1 if alone else min(jobs, len(chosen))
-        if n_jobs <= 1:
-            yield from (run_task(task, plan) for task in chosen)
-        else:
-            parallel = joblib.Parallel(n_jobs, return_as="generator_unordered")
-            calls = (joblib.delayed(_run_in_worker)(task, plan) for task in chosen)
-            with closing(parallel(calls)) as done:
-                yield from done
+        n_jobs = 1 if alone else max(1, min(jobs, len(chosen)))
+        call = joblib.delayed(run_task if n_jobs == 1 else _run_in_worker)
+        parallel = joblib.Parallel(n_jobs, return_as="generator_unordered")
+        with closing(parallel(call(task, plan) for task in chosen)) as done:
+            yield from done
 
 
 def _run_in_worker(task: Task, plan: Plan) -> tuple[Task, list[Record]]:

@@ -12,15 +12,7 @@ from neverworse.model_selection._split import (
 )
 from neverworse.model_selection._wrappers import WithUnlabeledRows, labeled_scorer
 
-__all__ = [
-    "GroupLabeledKFold",
-    "LabeledKFold",
-    "RepeatedLabeledKFold",
-    "RepeatedStratifiedLabeledKFold",
-    "StratifiedGroupLabeledKFold",
-    "StratifiedLabeledKFold",
-    "WithUnlabeledRows",
-    "labeled_scorer",
-    "learning_curve",
-    "mask_labels",
-]
+__all__ = ["GroupLabeledKFold", "LabeledKFold", "RepeatedLabeledKFold"]
+__all__ += ["RepeatedStratifiedLabeledKFold", "StratifiedGroupLabeledKFold"]
+__all__ += ["StratifiedLabeledKFold", "WithUnlabeledRows", "labeled_scorer", "learning_curve"]
+__all__ += ["mask_labels"]

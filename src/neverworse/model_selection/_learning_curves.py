@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _check_method_params, _num_samples
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import Indices
 from neverworse.estimators import is_continuous, weights_for
 from neverworse.model_selection._mask import labeled_rows, shuffled_strata
 from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
@@ -21,7 +21,6 @@ from neverworse.model_selection._wrappers import labeled_scorer
 LARGEST_SEED = 2**31 - 1
 N_DEFAULT = {"unlabeled": 6, "labeled": 5}  # sizes, each half of the one before
 Rows = Literal["unlabeled", "labeled"]
-_OTHER = {"unlabeled": "labeled", "labeled": "unlabeled"}
 
 
 @dataclass(frozen=True)
@@ -121,20 +120,20 @@ def learning_curve(
     >>> curve.test_scores.mean(axis=1).round(2)
     array([0.81, 0.87])
     """
-    if rows not in _OTHER:
+    if rows not in N_DEFAULT:
         raise ValueError(f"rows={rows!r} must be 'unlabeled' or 'labeled'.")
     if n_repeats < 1:
         raise ValueError(f"n_repeats={n_repeats} must be at least 1.")
     X, y = indexable(X, y)
-    weights = None
+    weighted = {}
     if sample_weight is not None:
-        weights = weights_for([estimator], X, sample_weight)
+        weighted = {"sample_weight": weights_for([estimator], X, sample_weight)}
     labeled, known = labeled_rows(
         y, missing_label, "A learning curve is scored on labeled rows: label some."
     )
-    kind, strata = LabeledKFold, np.zeros(len(known), np.intp)
+    kfold, strata = LabeledKFold, np.zeros(len(known), np.intp)
     if not is_continuous(known):
-        kind, strata = StratifiedLabeledKFold, np.unique(known, return_inverse=True)[1]
+        kfold, strata = StratifiedLabeledKFold, np.unique(known, return_inverse=True)[1]
     rng = check_random_state(random_state)
     n_folds = 5 if cv is None else cv if isinstance(cv, int) else None
     splitter: Any = None if n_folds else check_cv(cv)
@@ -142,7 +141,7 @@ def learning_curve(
     for _ in range(n_repeats):
         if n_folds:
             options = {"shuffle": True, "random_state": rng.randint(LARGEST_SEED)}
-            splitter = kind(n_folds, missing_label=missing_label, **options)
+            splitter = kfold(n_folds, missing_label=missing_label, **options)
         order = rng.permutation(np.setdiff1d(np.arange(_num_samples(X)), labeled))
         for train, test in splitter.split(X, y, groups):
             chosen, tested = np.isin(labeled, train), np.intersect1d(test, labeled)
@@ -155,15 +154,16 @@ def learning_curve(
             split = {"labeled": labeled[chosen][stratified_order(strata[chosen], rng)]}
             split |= {"unlabeled": order[np.isin(order, train)], "test": tested}
             splits.append(split)
-    growing, others = ([split[which] for split in splits] for which in (rows, _OTHER[rows]))
+    other_rows = "labeled" if rows == "unlabeled" else "unlabeled"
+    growing, others = ([split[kind] for split in splits] for kind in (rows, other_rows))
     smallest = 0 if rows == "unlabeled" else int(strata.max()) + 1
     numbers = _sizes(rows, sizes, smallest, min(map(len, growing)))
+    several = isinstance(scoring, (list, tuple, dict))
     # Test labels are all known, so that only null values could mark others.
-    scorers = labeled_scorer(scoring, missing_label=None)
+    scorers = labeled_scorer(scoring if several else {"": scoring}, missing_label=None)
     scores = Parallel(n_jobs=n_jobs)(
         delayed(_fit_and_score)(
-            *(estimator, X, y, weights, scorers),
-            (np.sort(np.concatenate([grow[:n], other])), split["test"]),
+            estimator, X, y, weighted, scorers, np.sort(np.append(grow[:n], other)), split["test"]
         )
         for n in numbers.tolist()
         for grow, other, split in zip(growing, others, splits, strict=True)
@@ -174,8 +174,9 @@ def learning_curve(
             return {name: table([each[name] for each in values]) for name in values[0]}
         return np.array(values, dtype=np.float64).reshape(len(numbers), len(splits))
 
+    tables = table(scores)
     n_others = np.array([len(other) for other in others])
-    return LearningCurve(rows, numbers, table(scores), n_others, n_repeats)
+    return LearningCurve(rows, numbers, tables if several else tables[""], n_others, n_repeats)
 
 
 def _sizes(rows: Rows, sizes: Any, smallest: int, largest: int) -> Indices:
@@ -201,24 +202,16 @@ def _sizes(rows: Rows, sizes: Any, smallest: int, largest: int) -> Indices:
 
 
 def _fit_and_score(
-    estimator: Any, X: Any, y: Any, weights: Vector | None, scorers: Any, split: tuple[Indices, ...]
-) -> Any:
-    train, test = split
-
-    def of_rows(rows: Indices) -> dict[str, Vector]:
-        return {} if weights is None else {"sample_weight": weights[rows]}
-
-    model = clone(estimator)
-    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **of_rows(train))
+    estimator: Any, X: Any, y: Any, weighted: Any, scorers: Any, train: Indices, test: Indices
+) -> dict[str, Any]:
+    model, own = clone(estimator), _check_method_params(X, weighted, train)
+    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **own)
     X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-
-    def score(scorer: Any) -> Any:
-        own = of_rows(test) if scorer._accept_sample_weight() else {}
-        return scorer(model, X_test, y_test, **own)
-
-    if isinstance(scorers, dict):
-        return {name: score(scorer) for name, scorer in scorers.items()}
-    return score(scorers)
+    own = _check_method_params(X, weighted, test)
+    return {
+        name: scorer(model, X_test, y_test, **(own if scorer._accept_sample_weight() else {}))
+        for name, scorer in scorers.items()
+    }
 
 
 def stratified_order(strata: Indices, rng: np.random.RandomState) -> Indices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,20 +11,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators import (
-    find_unlabeled,
-    is_auto,
-    is_continuous,
-    label_array,
-    native_dtype,
-)
+from neverworse.estimators import find_unlabeled, is_auto, is_continuous, label_array, native_dtype
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
-    """Return the positions of the labeled rows, and their labels in a type of their own.
-
-    `advice` is for the message of the error if there is no such row.
-    """
+    """Return positions and labels of the labeled rows; with none, raise an error with advice."""
     unlabeled = find_unlabeled(y, missing_label)
     if unlabeled.all():
         raise ValueError(f"y has no labeled row: all {len(unlabeled)} labels are missing. {advice}")
@@ -188,24 +180,17 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
 def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
     """Return y with the marker in place of hidden labels, in the first type that can hold both."""
     is_series = hasattr(y, "iloc") and y.ndim == 1
-    if is_series and not isinstance(y.dtype, np.dtype):  # a nullable or categorical column
-        masked = y.copy()
-        if _holds(masked, hidden, marker):
-            return masked
     wider = (np.int64, np.float64) if column.dtype.kind in "iu" else ()
     # Python compares large integers and floats without rounding.
     exact = [dtype for dtype in wider if column.astype(dtype).tolist() == column.tolist()]
-    for dtype in (column.dtype, *exact, object):
-        values = column.astype(dtype)
-        if _holds(values, hidden, marker):
-            break
-    # With an explicit type, pandas infers none: objects stay objects.
-    return type(y)(values, y.index, values.dtype, y.name) if is_series else values
-
-
-def _holds(values: Any, hidden: Mask, marker: Any) -> bool:
-    """Put the marker in place of hidden labels; return whether it is found there."""
-    with suppress(TypeError, ValueError, OverflowError):
-        values[hidden] = marker
-        return bool(find_unlabeled(values, marker)[hidden].all())
-    return False
+    copies = (column.astype(dtype) for dtype in (column.dtype, *exact, object))
+    is_special = is_series and not isinstance(y.dtype, np.dtype)  # nullable or categorical
+    for masked in chain([y.copy()] if is_special else [], copies):
+        with suppress(TypeError, ValueError, OverflowError):
+            masked[hidden] = marker
+            if find_unlabeled(masked, marker)[hidden].all():
+                break
+    if is_series and isinstance(masked, np.ndarray):
+        # With an explicit type, pandas infers none: objects stay objects.
+        return type(y)(masked, y.index, masked.dtype, y.name)
+    return masked

@@ -30,7 +30,6 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
     """Base of the splitters: one of scikit-learn splits the labeled rows, the others all train."""
 
     _splitter: ClassVar[Any]  # the class of scikit-learn
-    _stratified: ClassVar[bool] = False
 
     n_splits: int = 5
 
@@ -71,7 +70,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         n_rows, name = _num_samples(y), type(self).__name__
         if groups is not None:
             groups = labeled_codes("groups", groups, labeled, n_rows)
-        if self._stratified and is_continuous(known):
+        if "Stratified" in self._splitter.__name__ and is_continuous(known):
             other = name.replace("Stratified", "")
             raise ValueError(f"{name} needs classes, but y is continuous. Use {other}.")
         classes, codes = np.unique(known, return_inverse=True)
@@ -95,21 +94,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
 
 
 @dataclass(eq=False)
-class _KFoldSplitter(LabeledSplitter):
-    _: KW_ONLY
-    shuffle: bool = False
-    random_state: Any = None
-    missing_label: Any = "auto"
-
-
-@dataclass(eq=False)
-class _RepeatedSplitter(LabeledSplitter):
-    n_repeats: int = 10
-    random_state: Any = None
-    missing_label: Any = "auto"
-
-
-class LabeledKFold(_KFoldSplitter):
+class LabeledKFold(LabeledSplitter):
     """K folds of the labeled rows; every training fold has all unlabeled rows.
 
     The labeled rows are split as by `sklearn.model_selection.KFold`.
@@ -139,9 +124,14 @@ class LabeledKFold(_KFoldSplitter):
 
     _splitter = KFold
 
+    _: KW_ONLY
+    shuffle: bool = False
+    random_state: Any = None
+    missing_label: Any = "auto"
+
 
 @documented_like(LabeledKFold)
-class StratifiedLabeledKFold(_KFoldSplitter):
+class StratifiedLabeledKFold(LabeledKFold):
     """K folds of the labeled rows with the same share of each class, as far as possible.
 
     The labeled rows are split as by `sklearn.model_selection.StratifiedKFold`.
@@ -162,11 +152,11 @@ class StratifiedLabeledKFold(_KFoldSplitter):
     """
 
     _splitter = StratifiedKFold
-    _stratified = True
 
 
 @documented_like(LabeledKFold)
-class RepeatedLabeledKFold(_RepeatedSplitter):
+@dataclass(eq=False)
+class RepeatedLabeledKFold(LabeledSplitter):
     """`LabeledKFold` several times, shuffled differently each time.
 
     Parameters
@@ -186,9 +176,13 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
 
     _splitter = RepeatedKFold
 
+    n_repeats: int = 10
+    random_state: Any = None
+    missing_label: Any = "auto"
+
 
 @documented_like(StratifiedLabeledKFold, RepeatedLabeledKFold)
-class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
+class RepeatedStratifiedLabeledKFold(RepeatedLabeledKFold):
     """`StratifiedLabeledKFold` several times, shuffled differently each time.
 
     Parameters
@@ -203,11 +197,10 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     """
 
     _splitter = RepeatedStratifiedKFold
-    _stratified = True
 
 
 @documented_like(LabeledKFold)
-class GroupLabeledKFold(_KFoldSplitter):
+class GroupLabeledKFold(LabeledKFold):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
     The labeled rows are split as by `sklearn.model_selection.GroupKFold`. Unlabeled rows train in
@@ -231,7 +224,7 @@ class GroupLabeledKFold(_KFoldSplitter):
 
 
 @documented_like(LabeledKFold)
-class StratifiedGroupLabeledKFold(_KFoldSplitter):
+class StratifiedGroupLabeledKFold(LabeledKFold):
     """`GroupLabeledKFold` with about the same share of each class in all folds.
 
     The labeled rows are split as by `sklearn.model_selection.StratifiedGroupKFold`.
@@ -250,4 +243,3 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = StratifiedGroupKFold
-    _stratified = True

@@ -38,9 +38,7 @@ class ConstraintSetDisplay(Display):
     Shows the constraint set (a polygon: the least squares weights on all rows, for all soft labels
     of the unlabeled rows), the supervised weights, their projection onto the set, and the ellipse
     of weights at the same distance from the supervised ones. The ellipse touches the set only in
-    the projected weights.
-
-    Create it with `from_estimator`.
+    the projected weights. Create it with `from_estimator`.
 
     Parameters
     ----------
@@ -162,14 +160,12 @@ class ConstraintSetDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         colours = {"facecolor": SKY + "40", "edgecolor": BLUE}
         ax.fill(*self.constraint_set.T, **colours, linewidth=1.0, label="constraint set")
-        points = [
-            ("supervised", self.supervised, "s", ORANGE),
-            ("projected", self.projected, "o", BLUE),
-        ]
+        points = [("supervised", self.supervised, "s", ORANGE)]
         size = np.ptp(self.constraint_set, axis=0)
         if np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size):
             points = [("supervised = projected", self.supervised, "s", ORANGE)]
         else:
+            points.append(("projected", self.projected, "o", BLUE))
             ellipse = equidistant(self.supervised, self.projected, self.metric)
             if ellipse is not None:
                 ax.plot(*ellipse.T, "--", color=GREY, linewidth=1.0, label="equal distance")

@@ -116,7 +116,17 @@ class CertificateDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         best, worst = self.certificate.best_case, self.certificate.worst_case
-        self._draw_sides(ax, min(best, 0.0), max(worst, 0.0))
+        low, high = min(best, 0.0), max(worst, 0.0)
+        size = (high - low) or 1.0
+        # With room for the names of both sides of zero.
+        left, right = min(low - 0.15 * size, -0.35 * size), max(high + 0.15 * size, 0.35 * size)
+        ax.set(xlim=(left, right), ylim=(-1.0, 1.0), yticks=[])
+        ax.axvline(0.0, color=GREY, linewidth=1.2, zorder=3)
+        ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)
+        ax.axvspan(0.0, right, color=ORANGE, alpha=0.08, linewidth=0.0)
+        for text, shift, side in (("← better", -6, "right"), ("worse →", 6, "left")):
+            ax.annotate(text, (0.0, 0.96), (shift, 0), ha=side, alpha=0.7, **TEXT)
+        ax.spines[["left", "right", "top"]].set_visible(False)
         width = worst - best
         if self._is_same:
             ax.plot([best + width / 2], [0], "o", color=GREY, markersize=10)
@@ -125,7 +135,7 @@ class CertificateDisplay(Display):
             colour = BLUE if self.certificate.holds else ORANGE
             ax.barh(0, width, left=best, height=BAR, color=colour, edgecolor=colour)
             # The texts beside a short bar grow away from each other, so that they do not overlap.
-            is_long = width > 0.5 * np.ptp(ax.get_xlim())
+            is_long = width > 0.5 * (right - left)
             first, last = ("left", "right") if is_long else ("right", "left")
             ends = [
                 (best, f"at best\n{_change(best)}", first),
@@ -136,18 +146,6 @@ class CertificateDisplay(Display):
             ax.annotate(text, (x, -BAR / 2), (shift, -5), ha=side, zorder=4, **TEXT)
         ax.set_xlabel(self._axis_name)
         ax.set_title(self.verdict, fontsize="medium")
-
-    def _draw_sides(self, ax: Axes, low: float, high: float) -> None:
-        """Draw the line at zero and name its sides, leaving room for the names."""
-        size = (high - low) or 1.0
-        left, right = min(low - 0.15 * size, -0.35 * size), max(high + 0.15 * size, 0.35 * size)
-        ax.set(xlim=(left, right), ylim=(-1.0, 1.0), yticks=[])
-        ax.axvline(0.0, color=GREY, linewidth=1.2, zorder=3)
-        ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)
-        ax.axvspan(0.0, right, color=ORANGE, alpha=0.08, linewidth=0.0)
-        for text, shift, side in (("← better", -6, "right"), ("worse →", 6, "left")):
-            ax.annotate(text, (0.0, 0.96), (shift, 0), ha=side, alpha=0.7, **TEXT)
-        ax.spines[["left", "right", "top"]].set_visible(False)
 
 
 def _change(difference: float) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from neverworse.experiments import report as figures
-from neverworse.experiments.report import FORMATS, STYLES, render
+from neverworse.experiments.report import STYLES, render
 from tests.experiments import runs
 
 
@@ -106,7 +106,7 @@ def test_curves_are_means_with_ribbons(repeats):
     line = error.lines[figures.CURVE_METHODS.index("ICLS")]
     np.testing.assert_allclose(line.get_ydata(), means)
     assert len(error.collections) == len(figures.CURVE_METHODS)
-    render(drawing.figure, "png")
+    drawing.figure.draw_without_rendering()
 
 
 def test_timing_goes_on_where_the_paper_stopped():
@@ -117,7 +117,7 @@ def test_timing_goes_on_where_the_paper_stopped():
     assert "Projection / Supervised, published: 84 at 1024" in labels
     assert any(list(line.get_xdata()) == [1024, 1024] for line in ax.lines)
     assert "2,048 unlabeled rows" in drawing.description
-    render(drawing.figure, "png")
+    drawing.figure.draw_without_rendering()
 
 
 def test_colours_differ_and_are_the_same_in_all_figures():
@@ -127,11 +127,12 @@ def test_colours_differ_and_are_the_same_in_all_figures():
     assert len(set(markers)) == len(markers)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_files_are_what_they_are(drawings, kind):
-    content = render(drawings["figure1"].figure, kind)
-    starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-    assert content.startswith(starts[kind])
-    if kind == "png":
-        pixels = mpl.image.imread(io.BytesIO(content))[..., :3]
-        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 50, "blank"
+@pytest.mark.parametrize(("kind", "start"), {"svg": b"<?xml", "pdf": b"%PDF"}.items())
+def test_files_are_what_they_are(drawings, kind, start):
+    assert render(drawings["figure1"].figure, kind).startswith(start)
+
+
+def test_the_image_is_not_blank(drawings):
+    pixels = mpl.image.imread(io.BytesIO(drawings["figure1"].png), format="png")[..., :3]
+    grey = pixels @ np.ones(3)
+    assert len(np.unique(grey)) > 50

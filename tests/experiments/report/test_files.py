@@ -61,14 +61,18 @@ def test_measurements_come_back_to_the_last_bit(saved):
     pd.testing.assert_frame_equal(again.summaries["table"], runs.small().summaries["table"])
 
 
-def test_saving_again_replaces(saved, tmp_path):
-    folder, paths = saved
+def test_saving_again_replaces(tmp_path):
+    found = runs.small(("table",), 1)
+    paths = found.save(tmp_path)
     before = {path: path.read_bytes() for path in paths if path.suffix in (".csv", ".md")}
-    (folder / "mine.txt").write_text("mine")
-    runs.small().save(folder)
+    for path in paths:
+        path.write_text("old")
+    (tmp_path / "mine.txt").write_text("mine")
+    assert found.save(tmp_path) == paths
+    assert before
     assert all(path.read_bytes() == content for path, content in before.items())
-    assert (folder / "mine.txt").read_text() == "mine"
-    (folder / "mine.txt").unlink()
+    assert (tmp_path / "report.html").stat().st_size > 100
+    assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
 def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse.experiments import _findings
+from neverworse.experiments import _analysis
 from neverworse.experiments._analysis import compare_table, published, signed_rank
-from neverworse.experiments.report import mean_and_sd, to_latex, to_markdown
+from neverworse.experiments.report import table_files
 from tests.experiments import runs
 
 
@@ -36,7 +36,7 @@ def rows(markdown):
 
 
 def test_the_published_table_looks_as_published(as_published):
-    text = to_markdown(as_published, "bonferroni")
+    text = table_files(as_published, "bonferroni")["table1.md"]
     by_name = {row[0]: row for row in rows(text)[1:18]}
     assert by_name["Diabetes"][1:5] == [
         "0.31 ± 0.02",
@@ -53,11 +53,11 @@ def test_the_published_table_looks_as_published(as_published):
         "",
         "5 / 8 / 3",
     ]
-    assert [row[-1] for row in _findings.wins(as_published)] == ["none"] * 4
+    assert [row[-1] for row in _analysis.wins(as_published)] == ["none"] * 4
 
 
 def test_latex(as_published):
-    text = to_latex(as_published, "holm")
+    text = table_files(as_published, "holm")["table1.tex"]
     assert r"Diabetes & 0.31 $\pm$ 0.02 & \underline{0.34 $\pm$ 0.01} & \textbf{0.30" in text
     assert "Holm" in text
     body = text[text.index("Dataset") : text.index(r"\bottomrule")]
@@ -70,7 +70,7 @@ def test_latex(as_published):
 
 def test_measured_numbers_are_in_the_table():
     cells = runs.small().summaries["table"]
-    text = to_markdown(cells, "bonferroni")
+    text = table_files(cells, "bonferroni")["table1.md"]
     for cell in cells.to_dict(orient="records"):
         assert f"{cell['mean']:.2f} ± {cell['sd']:.2f}" in text
     assert "2 repeats" in text
@@ -78,10 +78,13 @@ def test_measured_numbers_are_in_the_table():
 
 def test_a_single_repeat_has_no_deviation():
     cells = runs.small(("table",), 1).summaries["table"]
-    for text in (to_markdown(cells, "holm"), to_latex(cells, "holm")):
+    for text in table_files(cells, "holm").values():
         assert "nan" not in text.lower().replace("nan ", "")
         assert "over 1 repeat" in text
-    assert "single repeat" in _findings.agreement_sentence(cells)
+        assert f" {cells['mean'].iloc[0]:.2f} " in text
+        assert "±" not in text
+        assert r"\pm" not in text
+    assert "single repeat" in _analysis.agreement_sentence(cells)
 
 
 def test_differences_are_named(as_published):
@@ -90,25 +93,24 @@ def test_differences_are_named(as_published):
     cells.loc[chosen, "mark"] = ""
     cells.loc[chosen, "mean"] = 0.20
     cells = compare_table(cells[["dataset", "method", "mean", "sd", "repeats", "mark"]])
-    assert _findings.agreement_sentence(cells) == (
+    assert _analysis.agreement_sentence(cells) == (
         "95 of 96 cells of Table 1 are within three standard errors of the published ones; not "
         "those of Sonar (TSVM)."
     )
-    (total,) = (row for row in _findings.wins(cells) if row[0] == "TSVM")
+    (total,) = (row for row in _analysis.wins(cells) if row[0] == "TSVM")
     assert total[1:3] == ["5 / 9 / 2", "5 / 8 / 3"]
     assert total[3] == "Sonar (ours: no different, published: worse)"
 
 
 def test_too_few_repeats_for_tests(as_published):
-    n = _findings.MIN_REPEATS
+    n = _analysis.MIN_REPEATS
     best = [signed_rank(-np.ones(k), "less") for k in (n - 1, n)]
     assert best[1] <= 0.05 / 64 < best[0]
-    assert not _findings.too_few_repeats(as_published)
-    said = _findings.too_few_repeats(as_published.assign(repeats=n - 1))
+    assert not _analysis.too_few_repeats(as_published)
+    said = _analysis.too_few_repeats(as_published.assign(repeats=n - 1))
     assert f"With fewer than {n} repeats and the 64 tests of the paper" in said
 
 
-def test_numbers_as_text():
-    assert mean_and_sd(0.5, np.nan) == "0.50"
+def test_different_numbers_of_repeats():
     measured = pd.DataFrame({"dataset": ["A", "A", "B"], "repeat": [0, 1, 0]})
-    assert _findings.n_repeats(measured) == "1 to 2 repeats"
+    assert _analysis.n_repeats(measured) == "1 to 2 repeats"

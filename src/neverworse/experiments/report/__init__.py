@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,8 @@ from neverworse import __version__
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from neverworse._words import count
 from neverworse.experiments import _analysis as analysis
-from neverworse.experiments import _findings as findings
-from neverworse.experiments._analysis import BETTER, WORSE, count_marks, n_tests, published, ratios
+from neverworse.experiments._analysis import BETTER, TOTALS, WORSE, as_text, count_marks, published
 from neverworse.experiments._experiments import EXPERIMENTS
-from neverworse.experiments._findings import TOTALS, as_text, markdown_table
 from neverworse.experiments._methods import METHODS, PROTOCOLS
 from neverworse.pages import Markup, picture
 from neverworse.pages import render as render_page
@@ -35,11 +34,9 @@ if TYPE_CHECKING:
 
 ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
 CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")
-TIMING_METHODS = ("Projection", "TSVM")
 PLACES = {"training": "labeled and unlabeled rows", "test": "test rows"}
 HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 RIBBON = 2.0  # standard errors
-FORMATS = ("png", "svg", "pdf")
 SETTINGS = {
     "font.size": 8,
     "axes.titlesize": 9,
@@ -68,12 +65,6 @@ HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>"
 Marks = Mapping[str, str]
 
 COLUMNS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
-CAPTION = (
-    "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. Bold and "
-    "underlined: significantly better or worse than the supervised counterpart (one-sided "
-    "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
-    "of the paper)."
-)
 
 
 def circumstances(
@@ -102,20 +93,25 @@ def contents(results: Reproduction, made: dict[str, str]) -> Iterator[tuple[str,
             yield f"{folder}/{name}.csv", frame.to_csv(index=False, lineterminator="\n").encode()
     drawings = draw(results)
     for name, drawing in drawings.items():
-        for kind in FORMATS:
+        yield f"figures/{name}.png", drawing.png
+        for kind in ("svg", "pdf"):
             yield f"figures/{name}.{kind}", render(drawing.figure, kind)
     if "table" in results.summaries:
-        cells, correction = results.summaries["table"], results.correction
-        yield "table1.md", to_markdown(cells, correction).encode()
-        yield "table1.tex", to_latex(cells, correction).encode()
+        for name, text in table_files(results.summaries["table"], results.correction).items():
+            yield name, text.encode()
     if "evidence" in results.summaries:
         found = results.measurements["evidence"], results.summaries["evidence"]
-        yield "evidence.md", findings.evidence_page(*found, made).encode()
+        yield "evidence.md", analysis.evidence_page(*found, made).encode()
     yield "report.html", write_report(results, drawings, made).encode()
 
 
 def write_report(results: Reproduction, drawings: dict[str, Drawing], made: dict[str, str]) -> str:
     """Return the report as one HTML page that needs nothing else."""
+    run = []
+    for name, measured in results.measurements.items():
+        experiment, names = EXPERIMENTS[name], ", ".join(measured["dataset"].unique())
+        of = f" (published: {experiment.repeats})" if experiment.published else ""
+        run.append((experiment.title, f"{analysis.n_repeats(measured)}{of} on {names}"))
     return render_page(
         "neverworse.experiments.report",
         "report.html",
@@ -123,9 +119,8 @@ def write_report(results: Reproduction, drawings: dict[str, Drawing], made: dict
         made=made,
         cutoff=PROTOCOLS["code"].cutoff,
         published=published(),
-        run=list(_run(results)),
+        run=run,
         pictures={name: _picture(drawing) for name, drawing in drawings.items()},
-        findings=findings,
         tables=sys.modules[__name__],
         analysis=analysis,
     )
@@ -134,42 +129,37 @@ def write_report(results: Reproduction, drawings: dict[str, Drawing], made: dict
 def _picture(drawing: Drawing) -> dict[str, Any]:
     """Return the arguments of the macro `picture`, with the image embedded."""
     width, height = (round(96 * inches) for inches in drawing.figure.get_size_inches())
-    source = picture(render(drawing.figure, "png"))
     told = {"description": drawing.description, "caption": drawing.title}
-    return {"source": source, "width": width, "height": height, **told}
+    return {"source": picture(drawing.png), "width": width, "height": height, **told}
 
 
-def _run(results: Reproduction) -> Iterator[tuple[str, str]]:
-    for name, measured in results.measurements.items():
-        experiment, names = EXPERIMENTS[name], ", ".join(measured["dataset"].unique())
-        of = f" (published: {experiment.repeats})" if experiment.published else ""
-        yield experiment.title, f"{findings.n_repeats(measured)}{of} on {names}"
-
-
-def to_markdown(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1 as in the paper."""
+def table_files(cells: pd.DataFrame, correction: str) -> dict[str, str]:
+    """Return Table 1 as in the paper: in Markdown, and in LaTeX with the package booktabs."""
+    caption = (
+        "Error in ten-fold cross-validation, mean and standard deviation over "
+        f"{analysis.n_repeats(cells)}. Bold and underlined: significantly better or worse than the "
+        "supervised counterpart (one-sided Wilcoxon signed-rank tests, family-wise error rate "
+        f"0.05, {correction.capitalize()}, for the {analysis.n_tests()} tests of the paper)."
+    )
     head, *rows = table_one(cells, MARKDOWN)
-    caption = _caption(cells, correction)
-    return f"# Table 1\n\n{caption}\n\n{markdown_table(head, rows)}\n"
-
-
-def to_latex(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1 as a LaTeX table, for documents that use the package booktabs."""
-    head, *rows = table_one(cells, LATEX, r"$\pm$")
-    table = pd.DataFrame(rows, columns=head).style.hide(axis="index")
-    placed = {"position_float": "centering", "environment": "table*"}
-    caption, columns = _caption(cells, correction), "l" * len(head)
-    return str(table.to_latex(column_format=columns, hrules=True, caption=caption, **placed))
+    markdown = f"# Table 1\n\n{caption}\n\n{analysis.markdown_table(head, rows)}\n"
+    _, *rows = table_one(cells, LATEX, r"$\pm$")
+    styled = pd.DataFrame(rows, columns=head).style.hide(axis="index")
+    placed = {"position_float": "centering", "environment": "table*", "hrules": True}
+    latex = styled.to_latex(column_format="l" * len(head), caption=caption, **placed)
+    return {"table1.md": markdown, "table1.tex": latex}
 
 
 def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iterator[list[str]]:
     """Yield the titles of Table 1, a row for each data set, and the totals."""
     yield ["Dataset", *COLUMNS]
-    texts = (mean_and_sd(mean, sd, plus_minus) for mean, sd in cells[["mean", "sd"]].to_numpy())
-    marked = [marks[mark].format(text) for mark, text in zip(cells["mark"], texts, strict=True)]
-    wide = cells.assign(text=marked).pivot(index="dataset", columns="method", values="text")
-    for dataset in cells["dataset"].unique():
-        yield [dataset, *wide.loc[dataset, list(COLUMNS)]]
+    for dataset, row in cells.set_index("method").groupby("dataset", sort=False):
+        texts = []
+        for cell in row.loc[list(COLUMNS)].itertuples():
+            # A single repeat has no standard deviation.
+            spread = "" if np.isnan(cell.sd) else f" {plus_minus} {cell.sd:.2f}"
+            texts.append(marks[cell.mark].format(f"{cell.mean:.2f}{spread}"))
+        yield [dataset, *texts]
     counts = count_marks(cells)
     yield [TOTALS, *(as_text(counts[name]) if name in counts else "" for name in COLUMNS)]
 
@@ -183,19 +173,6 @@ def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
         yield [dataset, *(f"{higher} of {n}; {worst:.4g}" for higher, n, worst in chosen)]
 
 
-def mean_and_sd(mean: float, sd: float, plus_minus: str = "±") -> str:
-    """Format a mean with its standard deviation; a single repeat has none."""
-    return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f} {plus_minus} {sd:.2f}"
-
-
-def _caption(cells: pd.DataFrame, correction: str) -> str:
-    repeats = findings.n_repeats(cells)
-    return CAPTION.format(repeats=repeats, correction=correction.capitalize(), tests=n_tests())
-
-
-# Figures
-
-
 @dataclass(frozen=True)
 class Drawing:
     """A figure, its title, and a description for readers who cannot see it."""
@@ -204,19 +181,21 @@ class Drawing:
     title: str
     description: str
 
+    @cached_property
+    def png(self) -> bytes:
+        return render(self.figure, "png")
+
 
 def draw(results: Reproduction) -> dict[str, Drawing]:
     """Draw all figures of the experiments that were run, by the names of their files."""
-    measured, summaries = results.measurements, results.summaries
+    measured, summaries, drawings = results.measurements, results.summaries, {}
     with mpl.rc_context(SETTINGS):
-        drawings = {
-            name: draw_robustness(measured["robustness"], title, rows)
+        if "robustness" in measured:
             for name, title, rows in (
                 ("figure1", "Figure 1: robustness, with ICLS", "training"),
                 ("robustness-test", "Robustness on test rows", "test"),
-            )
-            if "robustness" in measured
-        }
+            ):
+                drawings[name] = draw_robustness(measured["robustness"], title, rows)
         for name, make in (("curves", draw_curves), ("timing", draw_timing)):
             if name in summaries:
                 drawings[name] = make(summaries[name])
@@ -226,7 +205,7 @@ def draw(results: Reproduction) -> dict[str, Drawing]:
 def draw_robustness(measurements: pd.DataFrame, title: str, rows: str) -> Drawing:
     """Draw the losses on training or test rows: a panel for each method, over all data sets."""
     methods = ROBUSTNESS_METHODS
-    found = ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
+    found = analysis.ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
     found = found[found["method"].isin(methods)]
     names = list(found["dataset"].unique())
     size = max(6.0, 2.0 + 0.42 * len(names)), 0.8 + 2.0 * len(methods)
@@ -300,8 +279,7 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     stopped, slower = paper["n_unlabeled"], paper["Projection"]
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     ax = figure.add_subplot()
-    for name in TIMING_METHODS:
-        found = summary[summary["method"] == name]
+    for name, found in summary.groupby("method", sort=False):
         ratio = found["ratio"]
         # Down to a tenth, should noise be larger than the ratio: the axis has no zero.
         margin = np.minimum(RIBBON * found["standard_error"].fillna(0.0), 0.9 * ratio)
