@@ -194,20 +194,19 @@ def _refuse_narrow(name: str, width: Vector) -> None:
         )
 
 
-def known_targets(
-    y: Any, missing_label: Any, weights: Vector | None, row_bounds: Any, common_range: Any
-) -> KnownLabels:
+def known_targets(given: FitInput, missing_label: Any, common_range: Any) -> KnownLabels:
     """Check the targets of a regression, and the bounds of those that are unknown.
 
     Rows have bounds of their own, and the common range where these are NaN.
     """
-    target, unlabeled = split_targets(y, missing_label)
-    check_consistent_length(target, weights)
+    target, unlabeled = split_targets(given.y, missing_label)
+    check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
+    weights = given.weights
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
     bounds = np.full((len(target), 2), np.nan)
-    if row_bounds is not None:
+    if given.bounds is not None:
         bounds = check_array(
-            row_bounds, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
+            given.bounds, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
         )
     if bounds.shape != (len(target), 2):
         raise ValueError(
