@@ -194,10 +194,10 @@ class ErrorComparison(AuditResult):
         self,
         baseline: Indices,
         candidate: Indices,
+        delta: float,
+        asked: Collection[int],
         n_classes: int,
         order: Sequence[int],
-        delta: float,
-        asked: Collection[int] = (),
     ) -> None:
         super().__init__(baseline != candidate, delta, asked)
         self._baseline, self._candidate = baseline, candidate
@@ -260,7 +260,7 @@ class BrierComparison(AuditResult):
     """
 
     def __init__(
-        self, baseline: Matrix, candidate: Matrix, seed: str, delta: float, asked: Collection[int]
+        self, baseline: Matrix, candidate: Matrix, delta: float, asked: Collection[int], seed: str
     ) -> None:
         t = candidate - baseline
         self._lowest = t.min(axis=1)
