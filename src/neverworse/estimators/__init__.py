@@ -1,6 +1,6 @@
 """Projected and supervised least squares, the audit of any two models, and helpers of rooms."""
 
-from neverworse.estimators._audit import Audit, audit, scores_of
+from neverworse.estimators._audit import Audit, audit, scores_of, shared_classes
 from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,
@@ -76,5 +76,5 @@ __all__ += ["audit", "checked_weights", "class_scores", "copy_input_checks", "ex
 __all__ += ["explains_conversion", "find_unlabeled", "forget_fit", "has_class_scores", "in_memory"]
 __all__ += ["is_auto", "is_continuous", "is_lazy", "is_null", "known_labels", "label_array"]
 __all__ += ["landmarks_of_all", "lazy_rows", "native_dtype", "observed_fit", "predicted_codes"]
-__all__ += ["refuse_chunks", "scores_of", "shown_classes", "space_of_all", "split_labels"]
-__all__ += ["split_targets", "stored_weights", "weights_for", "with_null_markers"]
+__all__ += ["refuse_chunks", "scores_of", "shared_classes", "shown_classes", "space_of_all"]
+__all__ += ["split_labels", "split_targets", "stored_weights", "weights_for", "with_null_markers"]

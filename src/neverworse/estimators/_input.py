@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -137,10 +137,10 @@ def copy_input_checks(fitted: Any, model: Any) -> None:
             setattr(model, name, getattr(fitted, name))
 
 
-def forget_fit(estimator: Any) -> None:
+def forget_fit(estimator: Any, but: Collection[str] = ()) -> None:
     """Remove the fitted attributes, those that end with an underscore."""
     for name in list(vars(estimator)):
-        if name.endswith("_") and not name.startswith("__"):
+        if name.endswith("_") and not name.startswith("__") and name not in but:
             delattr(estimator, name)
 
 
@@ -220,9 +220,7 @@ def lazy_on_dask(method: Method) -> Method:
         from neverworse.rows import map_rows
 
         model = copy.copy(self)
-        for name in list(vars(model)):
-            if name.endswith("_") and name not in _NEEDED:
-                delattr(model, name)
+        forget_fit(model, but=_NEEDED)
         function = partial(_predict_chunk, model, method.__name__)
         like = function(np.zeros((1, self.n_features_in_)))
         predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")

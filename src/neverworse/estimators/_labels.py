@@ -208,7 +208,6 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
 
 def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     """Return the classes in sorted order; raise an error unless there are at least two."""
-    known = native_dtype(known)
     if is_continuous(known) or (known.dtype.kind == "f" and np.isinf(known).any()):
         raise ValueError(
             "Unknown label type: continuous. y has numbers that are not integers, or infinity: "

@@ -31,12 +31,7 @@ from neverworse.estimators._input import (
     refuse_chunks,
 )
 from neverworse.estimators._kernels import kernel_of, kernel_transformers
-from neverworse.estimators._known_labels import (
-    UNBOUNDED,
-    KnownLabels,
-    known_labels,
-    known_targets,
-)
+from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_labels, known_targets
 from neverworse.projection import Box, Simplex, Weights
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 

@@ -46,7 +46,8 @@ class DrawnWithoutReplacement:
     def observe(self, x: float) -> None:
         """Add the next number, drawn uniformly from those that remain."""
         mean = (self.sums - self.total) / (self.size - self.n_drawn)
-        self.log_likelihood += _log_coin(mean, x)
+        mean = np.where(self.log_likelihood == -np.inf, 0.5, mean)  # that of an excluded sum
+        self.log_likelihood += special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean)
         self.n_drawn += 1
         self.total += x
         rest = self.sums - self.total
@@ -120,13 +121,6 @@ def random_order(seed: int, n_rows: int) -> list[int]:
     """Return rows in random order, the same in every version of Python and NumPy."""
     draw = random.Random(seed).random
     return np.argsort([draw() for _ in range(n_rows)], kind="stable").tolist()
-
-
-def _log_coin(mean: Vector, x: float) -> Vector:
-    """Return log(meanˣ (1 - mean)¹⁻ˣ); minus infinity where the mean excludes x."""
-    possible = (mean >= 0.0) & (mean <= 1.0)
-    mean = np.where(possible, mean, 0.5)
-    return np.where(possible, special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean), -np.inf)
 
 
 def _log_mean_exp(values: Vector) -> float:

@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._files import write_whole
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import Indices
 from neverworse._words import count, number, printed
+from neverworse.estimators import shared_classes
 from neverworse.evidence.candidates import (
     BASELINE,
-    Named,
     check_classifier,
     check_names,
     moved,
@@ -129,8 +129,19 @@ class SequentialAudit:
         several = isinstance(candidate, (list, tuple))
         self._named = check_names(candidate) if several else [("candidate", candidate)]
         self._baseline, self._X, self.loss, self.level = baseline, X_unlabeled, loss, level
-        models = [(BASELINE, baseline), *self._named]
-        self.classes_ = shared_classes(models, loss)
+        models = [*self._named, (BASELINE, baseline)]
+        for name, model in models:
+            if hasattr(model, "fit"):
+                check_is_fitted(model)
+            if not (hasattr(model, "predict") and hasattr(model, "classes_")):
+                raise TypeError(
+                    f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
+                    "several candidates as a list of (name, classifier) tuples; those of a dict "
+                    "are list(candidates.items())."
+                )
+            if loss == "brier":
+                check_classifier(f"The classifier {name!r}", model)
+        self.classes_ = shared_classes([(f"classifier {name!r}", model) for name, model in models])
         self._responses = [
             responses(name, model, X_unlabeled, loss, self.classes_) for name, model in models
         ]
@@ -145,7 +156,7 @@ class SequentialAudit:
     def _count_all(self) -> None:
         """Start again, and count all labels."""
         delta = (1.0 - self.level) / len(self._named)
-        base, *others = self._responses
+        *others, base = self._responses
         self.results_: dict[str, Comparison] = {}
         order = random_order(self._seed, self._n_rows) if self.loss == "error" else []
         for k, ((name, _), theirs) in enumerate(zip(self._named, others, strict=True)):
@@ -317,29 +328,6 @@ class SequentialAudit:
         audit._labels |= dict(state["labels"])
         audit._count()
         return audit
-
-
-def shared_classes(named: Named, loss: str) -> AnyArray:
-    """Return the classes of fitted classifiers; raise an error if they are not the same."""
-    for name, model in named:
-        if hasattr(model, "fit"):
-            check_is_fitted(model)
-        if not (hasattr(model, "predict") and hasattr(model, "classes_")):
-            raise TypeError(
-                f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
-                "several candidates as a list of (name, classifier) tuples; those of a dict are "
-                "list(candidates.items())."
-            )
-        if loss == "brier":
-            check_classifier(f"The classifier {name!r}", model)
-    classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
-    for (name, _), own in zip(named[1:], others, strict=True):
-        if own.tolist() != classes.tolist():
-            raise ValueError(
-                f"{name!r} has the classes {own.tolist()}, but the baseline has "
-                f"{classes.tolist()}. Both must be fitted to the same classes."
-            )
-    return classes
 
 
 def digest(X: Any) -> str:
