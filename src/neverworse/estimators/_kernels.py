@@ -79,7 +79,6 @@ class Kernel:
 class LinearSpace:
     """The features are the columns of X."""
 
-    gamma: float | None = None
     one_unit: ClassVar[bool] = False  # whether all features have the same unit
     of_landmarks: TrapezoidRows | None = None  # features of all rows, if these are the landmarks
 
@@ -283,10 +282,9 @@ def start_of_projection(
 
     `rows` are the features L of all rows, and `supervised` are weights of these features.
 
-    The projection moves the supervised function f by a function v that is zero at every row whose
-    imputed label is a fraction. The other rows N, the labeled ones and those whose label is in a
-    corner, are few. With :math:`v = Ka + b` and :math:`P = K^{-1}`, f + v is least squares for
-    labels y if
+    The projection moves the supervised function f by a function :math:`v = Ka + b` that is zero at
+    all rows but a few: N, the labeled ones and those whose imputed label is in a corner. With
+    :math:`P = K^{-1}`, f + v is least squares for labels y if
 
     .. math:: s \, v + \alpha a = s \, (y - g), \qquad 1'a = -1'a_f, \qquad g = f + \alpha a_f / s ,
 

@@ -246,11 +246,10 @@ class BrierComparison(AuditResult):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
-    class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown;
-    it lies between the smallest and the largest entry of t. Drawn with probabilities in proportion
-    to that range, with replacement, its position in the range is a number between 0 and 1 whose
-    mean θ gives the sum over all rows: one unknown for every step a. Classifiers are given by their
-    probabilities, with a column for each class.
+    class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown. In
+    rows drawn in proportion to the range of t, with replacement, its position in that range has a
+    mean θ that gives the sum over all rows: one unknown for every step a. Classifiers are given by
+    their probabilities, with a column for each class.
     """
 
     def __init__(
