@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Real
 from reprlib import repr as short_repr
@@ -256,10 +257,9 @@ def _common_range(given: Any, known: Vector) -> tuple[float, float]:
     if isinstance(given, str) and given == "labeled":
         low, high = float(known.min()), float(known.max())
         return (low, high) if low < high else (np.nan, np.nan)  # one target has no range
-    try:
+    low = high = np.nan
+    with suppress(TypeError, ValueError):
         low, high = map(float, given)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
     if not -LARGEST_TARGET <= low <= high <= LARGEST_TARGET:
         raise ValueError(
             f"target_bounds={short_repr(given)} is no range of targets: without two ends of at most"

@@ -239,9 +239,9 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         check_classifier("The baseline", baseline)
         candidates = self.candidates
         if candidates is None:
-            n_labeled = int(np.sum(~rows.unlabeled))
-            is_sparse = sparse.issparse(rows.X)
-            candidates = default_candidates(n_labeled, self.random_state, sparse=is_sparse)
+            candidates = default_candidates(
+                int(np.sum(~rows.unlabeled)), self.random_state, sparse=sparse.issparse(rows.X)
+            )
         self._validate_names([name for name, _ in check_names(candidates)])
         for name, candidate in candidates:
             check_classifier(f"Candidate {name!r}", candidate)
