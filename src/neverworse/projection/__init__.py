@@ -21,38 +21,3 @@ from neverworse.projection.least_squares import solve_least_squares
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.project import ProjectionResult, Start, project
 from neverworse.projection.totals import Totals
-
-__all__ = [
-    "EPS",
-    "EXACT",
-    "LARGEST_GRAM",
-    "SUMMATION",
-    "Assumptions",
-    "Box",
-    "Certificate",
-    "Claim",
-    "Coordinates",
-    "GramCoordinates",
-    "LabelSet",
-    "Labels",
-    "LossDifference",
-    "MatrixFreeCoordinates",
-    "NonFiniteError",
-    "Observer",
-    "Progress",
-    "ProjectionResult",
-    "Reason",
-    "Simplex",
-    "Start",
-    "Task",
-    "Totals",
-    "TrainingRows",
-    "Weights",
-    "column_moments",
-    "leave_one_out",
-    "loss_difference",
-    "moments",
-    "project",
-    "solve_least_squares",
-    "whiten",
-]
