@@ -66,15 +66,7 @@ from neverworse.projection import Assumptions, Certificate
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS = (Assumptions, Certificate, SoftLabels)
 
-__all__ = ["FITTED_PARTS", "KERNEL_CONSTRAINTS", "Audit", "CallbackSupportMixin"]
-__all__ += ["DelegatingClassifier", "FitInput", "ICLSClassifier", "IndicatorClassifier"]
-__all__ += ["KernelModel", "KnownLabels", "LabeledRows", "LeastSquaresClassifier"]
-__all__ += ["LeastSquaresClassifierCV", "LeastSquaresRegressor", "LeastSquaresRegressorCV"]
-__all__ += ["LinearClassifier", "PassesPredictionsOn", "ProjectedLeastSquaresClassifier"]
-__all__ += ["ProjectedLeastSquaresRegressor", "ScoringClassifier"]
-__all__ += ["audit", "checked_weights", "class_scores", "copy_input_checks", "explained_overflow"]
-__all__ += ["explains_conversion", "find_unlabeled", "forget_fit", "has_class_scores", "in_memory"]
-__all__ += ["is_auto", "is_continuous", "is_lazy", "is_null", "known_labels", "label_array"]
-__all__ += ["landmarks_of_all", "lazy_rows", "native_dtype", "observed_fit", "predicted_codes"]
-__all__ += ["refuse_chunks", "scores_of", "shared_classes", "shown_classes", "space_of_all"]
-__all__ += ["split_labels", "split_targets", "stored_weights", "weights_for", "with_null_markers"]
+# The estimators, for users and for model files. What else is imported here is for other rooms.
+__all__ = ["ICLSClassifier", "LeastSquaresClassifier", "LeastSquaresClassifierCV"]
+__all__ += ["LeastSquaresRegressor", "LeastSquaresRegressorCV"]
+__all__ += ["ProjectedLeastSquaresClassifier", "ProjectedLeastSquaresRegressor"]
