@@ -16,6 +16,7 @@ from neverworse.estimators._input import (
     explained_overflow,
     explains_conversion,
     forget_fit,
+    fresh_fit,
     in_memory,
     is_lazy,
     lazy_rows,

@@ -22,7 +22,7 @@ from neverworse.estimators._input import (
     checked_weights,
     copy_input_checks,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     refuse_chunks,
 )
 from neverworse.estimators._known_labels import checked_codes
@@ -135,8 +135,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
     @contextmanager
     def _fitting(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Vector | None]]:
         """Yield the classifier to fit, X and the weights; unfitted if the fit inside fails."""
-        try:
-            forget_fit(self)
+        with fresh_fit(self):
             refuse_chunks(self, X)
             estimator = self._wrapped()
             if not is_classifier(estimator):
@@ -148,9 +147,6 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
             given = sample_weight is not None
             yield estimator, X, weights_for([estimator], X, sample_weight) if given else None
             copy_input_checks(self.estimator_, self)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
 
     def _wrapped(self) -> Any:
         return LeastSquaresClassifier() if self.estimator is None else self.estimator

@@ -112,7 +112,6 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
     if not (rows.n_rows and rows.n_columns):
         shape = f"({rows.n_rows}, {rows.n_columns})"
         raise ValueError(f"Found array with shape={shape} while a minimum of 1 is required.")
-    forget_fit(model)
     model.n_features_in_ = rows.n_columns
     if rows.column_names is not None:
         model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
@@ -142,6 +141,17 @@ def forget_fit(estimator: Any, but: Collection[str] = ()) -> None:
     for name in list(vars(estimator)):
         if name.endswith("_") and not name.startswith("__") and name not in but:
             delattr(estimator, name)
+
+
+@contextmanager
+def fresh_fit(estimator: Any) -> Iterator[None]:
+    """Forget the last fit, and also this one if it fails or is interrupted."""
+    forget_fit(estimator)
+    try:
+        yield
+    except BaseException:  # an interrupt from the keyboard too
+        forget_fit(estimator)
+        raise
 
 
 def in_memory(values: Any) -> Any:

@@ -22,7 +22,7 @@ from neverworse.estimators._input import (
     explain_not_finite,
     explained_overflow,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     in_memory,
     is_lazy,
     lazy_on_dask,
@@ -79,8 +79,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     _read_labels: Any  # a method of subclasses that returns checked labels, weights and bounds
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
-        """Fit; remain unfitted if that is interrupted or fails."""
-        try:
+        with fresh_fit(self):
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
@@ -92,9 +91,6 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
             ):
                 self._fit_rows(FitInput(rows, y, weights, bounds, observer))
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
     def _checked_input(self, X: Any) -> Any:

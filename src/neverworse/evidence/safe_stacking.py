@@ -26,7 +26,7 @@ from neverworse.estimators import (
     checked_weights,
     copy_input_checks,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     has_class_scores,
     in_memory,
     is_lazy,
@@ -184,8 +184,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         -------
         self : object
         """
-        try:
-            forget_fit(self)
+        with fresh_fit(self):
             if is_lazy(X):
                 raise TypeError(
                     "SafeStackingClassifier needs all rows in memory: pass an array, a sparse "
@@ -206,9 +205,6 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
                     "classifiers by SequentialAudit, which asks for a few new labels and is exact."
                 )
             self._fit_rows(self._named(rows), rows)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
