@@ -168,7 +168,7 @@ def _audits(m, share, runs=2000):
     counts, verdicts = [], []
     for run in range(runs):
         order = random_order(SEED + run, m)
-        comparison = ErrorComparison(baseline, candidate, 2, order, DELTA)
+        comparison = ErrorComparison(baseline, candidate, DELTA, (), 2, order)
         known = {}
         for row in order:
             known[row] = labels[row]

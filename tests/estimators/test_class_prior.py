@@ -46,7 +46,9 @@ def difference(clf, X, labels, n_classes, rows=slice(None)):
 def test_never_worse_for_the_exact_worst_labels_of_two_classes(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(8):
+    for trial in range(8):
+        if improved and trial >= 5:
+            break
         problem = make_problem(kind, rng)
         problem = Restricted(problem.X, problem.y, problem.weights, problem.settings, 2)
         if with_shares(problem, rng).shares is None:
@@ -63,7 +65,9 @@ def test_never_worse_for_the_exact_worst_labels_of_two_classes(kind):
 def test_never_worse_for_the_exact_worst_labels_of_several_classes(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(4):
+    for trial in range(6):
+        if improved and trial >= 3:
+            break
         problem = with_classes(make_problem(kind, rng), rng, int(rng.integers(3, 6)))
         if with_shares(problem, rng).shares is None:
             continue

@@ -463,23 +463,15 @@ def test_to_sklearn_before_fit(classifier):
         classifier().to_sklearn()
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_to_sklearn_works_where_neverworse_is_not_installed(n_classes, tmp_path):
-    X, y, _ = make(n_classes=n_classes)
-    names = np.array(["a", "b", "c", None], dtype=object)
-    clf = ProjectedLeastSquaresClassifier().fit(pd.DataFrame(X, columns=list("pqrs")), names[y])
-    plain = clf.to_sklearn()
-    expected = plain.predict(pd.DataFrame(X, columns=list("pqrs")))
-    with (tmp_path / "model.pkl").open("wb") as file:
-        pickle.dump(
-            (
-                plain,
-                X,
-                list(expected),
-                clf.decision_function(pd.DataFrame(X, columns=list("pqrs"))),
-            ),
-            file,
-        )
+def test_to_sklearn_works_where_neverworse_is_not_installed(tmp_path):
+    names, cases = np.array(["a", "b", "c", None], dtype=object), []
+    for n_classes in (2, 3):
+        X, y, _ = make(n_classes=n_classes)
+        frame = pd.DataFrame(X, columns=list("pqrs"))
+        clf = ProjectedLeastSquaresClassifier().fit(frame, names[y])
+        plain = clf.to_sklearn()
+        cases.append((plain, X, list(plain.predict(frame)), clf.decision_function(frame)))
+    (tmp_path / "models.pkl").write_bytes(pickle.dumps(cases))
     program = textwrap.dedent(
         """
         import pickle, sys
@@ -496,16 +488,17 @@ def test_to_sklearn_works_where_neverworse_is_not_installed(n_classes, tmp_path)
             sys.exit("not blocked")
         import numpy as np, pandas as pd
         with open(sys.argv[1], "rb") as file:
-            model, X, expected, scores = pickle.load(file)
-        frame = pd.DataFrame(X, columns=list("pqrs"))
-        assert list(model.predict(frame)) == expected
-        np.testing.assert_allclose(model.decision_function(frame), scores, atol=1e-12)
+            cases = pickle.load(file)
+        for model, X, expected, scores in cases:
+            frame = pd.DataFrame(X, columns=list("pqrs"))
+            assert list(model.predict(frame)) == expected
+            np.testing.assert_allclose(model.decision_function(frame), scores, atol=1e-12)
         assert "neverworse" not in sys.modules
         print("fine")
         """
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "model.pkl")],
+        [sys.executable, "-c", program, str(tmp_path / "models.pkl")],
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,7 @@
 """E-processes are what they are said to be: by enumeration of all orders, in rationals."""
 
 from fractions import Fraction
+from functools import cache
 from itertools import permutations
 from math import comb, log, prod
 
@@ -36,6 +37,7 @@ def sequences_of(m, total, t):
     }
 
 
+@cache
 def observed(m, unit, numbers):
     process = DrawnWithoutReplacement(m, unit, LOG_20)
     for x in numbers:
@@ -49,7 +51,8 @@ def test_evidence_equals_its_closed_form_for_all_sequences(m):
     for t in range(1, m + 1):
         for k in range(t + 1):
             expected = evidence_above(m, null, k, t)
-            for numbers in ([1] * k + [0] * (t - k), [0] * (t - k) + [1] * k):
+            ones, zeros = (1,) * k, (0,) * (t - k)
+            for numbers in (ones + zeros, zeros + ones):
                 found = np.exp(observed(m, 1.0, numbers).log_e(null, above=True))
                 assert found == pytest.approx(np.inf if expected is None else float(expected))
 
@@ -114,9 +117,7 @@ def test_evidence_against_every_sum_is_expected_not_to_exceed_one(m):
             chances = sequences_of(m, total, t)
             assert sum(p * against(total, k, t) for k, p in chances.items()) <= 1
         for k in range(t + 1):
-            process = DrawnWithoutReplacement(m, 1.0, LOG_20)
-            for x in [1] * k + [0] * (t - k):
-                process.observe(x)
+            process = observed(m, 1.0, (1,) * k + (0,) * (t - k))
             possible = range(k, m - (t - k) + 1)
             kept = [s for s in possible if against(s, k, t) < 20]
             # The running intersection may be narrower.
@@ -151,7 +152,7 @@ def test_a_wrong_verdict_is_ever_reached_with_at_most_its_probability(m):
 @pytest.mark.parametrize("population", [(1, 1, 0.5, 0, 0), (0.5, 0.5, 0, 0, 1, 0.5), (0.5,) * 4])
 def test_numbers_of_one_half_keep_evidence_below_one_on_average(population):
     m, total = len(population), sum(population)
-    orders = list(permutations(population))
+    orders = set(permutations(population))  # each as often as the others
     for t in range(1, m + 1):
         processes = [observed(m, 0.5, order[:t]) for order in orders]
         for null in np.arange(total, m, 0.5):  # the sum is not above any of these

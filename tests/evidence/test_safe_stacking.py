@@ -44,8 +44,7 @@ def quick(**settings):
 
 @parametrize_with_checks(
     [
-        quick(missing_label=np.nan, cv=3),
-        quick(missing_label=np.nan, cv=3, combine="joint", control_variate=True),
+        quick(missing_label=np.nan, cv=3, control_variate=True),
         SafeStackingClassifier(
             candidates=[("strong", LeastSquaresClassifier(10.0))], missing_label=np.nan, cv=3
         ),

@@ -1,6 +1,6 @@
 """Projected and supervised least squares, the audit of any two models, and helpers of rooms."""
 
-from neverworse.estimators._audit import Audit, audit, scores_of
+from neverworse.estimators._audit import Audit, audit, scores_of, shared_classes
 from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,
@@ -16,6 +16,7 @@ from neverworse.estimators._input import (
     explained_overflow,
     explains_conversion,
     forget_fit,
+    fresh_fit,
     in_memory,
     is_lazy,
     lazy_rows,
@@ -41,11 +42,11 @@ from neverworse.estimators._labels import (
     split_labels,
     split_targets,
 )
-from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
-from neverworse.estimators._least_squares_regressor import (
+from neverworse.estimators._least_squares import (
+    LeastSquaresClassifier,
+    LeastSquaresClassifierCV,
     LeastSquaresRegressor,
     LeastSquaresRegressorCV,
-    ProjectedLeastSquaresRegressor,
 )
 from neverworse.estimators._linear import (
     CallbackSupportMixin,
@@ -56,61 +57,17 @@ from neverworse.estimators._linear import (
     has_class_scores,
     stored_weights,
 )
-from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
+from neverworse.estimators._projected import (
+    ICLSClassifier,
+    ProjectedLeastSquaresClassifier,
+    ProjectedLeastSquaresRegressor,
+)
 from neverworse.projection import Assumptions, Certificate
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS = (Assumptions, Certificate, SoftLabels)
 
-__all__ = [
-    "FITTED_PARTS",
-    "KERNEL_CONSTRAINTS",
-    "Audit",
-    "CallbackSupportMixin",
-    "DelegatingClassifier",
-    "FitInput",
-    "ICLSClassifier",
-    "IndicatorClassifier",
-    "KernelModel",
-    "KnownLabels",
-    "LabeledRows",
-    "LeastSquaresClassifier",
-    "LeastSquaresClassifierCV",
-    "LeastSquaresRegressor",
-    "LeastSquaresRegressorCV",
-    "LinearClassifier",
-    "PassesPredictionsOn",
-    "ProjectedLeastSquaresClassifier",
-    "ProjectedLeastSquaresRegressor",
-    "ScoringClassifier",
-    "audit",
-    "checked_weights",
-    "class_scores",
-    "copy_input_checks",
-    "explained_overflow",
-    "explains_conversion",
-    "find_unlabeled",
-    "forget_fit",
-    "has_class_scores",
-    "in_memory",
-    "is_auto",
-    "is_continuous",
-    "is_lazy",
-    "is_null",
-    "known_labels",
-    "label_array",
-    "landmarks_of_all",
-    "lazy_rows",
-    "native_dtype",
-    "observed_fit",
-    "predicted_codes",
-    "refuse_chunks",
-    "scores_of",
-    "shown_classes",
-    "space_of_all",
-    "split_labels",
-    "split_targets",
-    "stored_weights",
-    "weights_for",
-    "with_null_markers",
-]
+# The estimators, for users and for model files. What else is imported here is for other rooms.
+__all__ = ["ICLSClassifier", "LeastSquaresClassifier", "LeastSquaresClassifierCV"]
+__all__ += ["LeastSquaresRegressor", "LeastSquaresRegressorCV"]
+__all__ += ["ProjectedLeastSquaresClassifier", "ProjectedLeastSquaresRegressor"]

@@ -362,15 +362,23 @@ def _known_labels(
     models: Models, y: Any, missing_label: Any, weights: Vector | None, bounds: Any
 ) -> KnownLabels:
     """Return what is known about the labels, in terms of the classes of the classifiers."""
-    found = [np.sort(model.classes_) for model in models.values() if not _is_array(model)]
-    if len(found) == 2 and found[0].tolist() != found[1].tolist():
-        raise ValueError(
-            f"The candidate has the classes {shown_classes(found[0])}, but the baseline has "
-            f"{shown_classes(found[1])}. Fit both to the same classes, without unlabeled rows."
-        )
-    classes = found[0] if found else _classes_of_arrays(models, y, missing_label)
+    fitted = [(name, model) for name, model in models.items() if not _is_array(model)]
+    classes = shared_classes(fitted) if fitted else _classes_of_arrays(models, y, missing_label)
     classes, target, unlabeled = split_labels(y, missing_label, classes)
     return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
+
+
+def shared_classes(named: list[tuple[str, Any]]) -> AnyArray:
+    """Return the classes of fitted classifiers in sorted order; they have to be the same."""
+    found = [(name, np.sort(np.asarray(model.classes_))) for name, model in named]
+    baseline, classes = found[-1]
+    for name, own in found:
+        if own.tolist() != classes.tolist():
+            raise ValueError(
+                f"The {name} has the classes {shown_classes(own)}, but the {baseline} has "
+                f"{shown_classes(classes)}. Fit all to the same classes, without unlabeled rows."
+            )
+    return classes
 
 
 def _classes_of_arrays(models: Models, y: Any, missing_label: Any) -> AnyArray:

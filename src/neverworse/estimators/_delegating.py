@@ -15,18 +15,14 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._input import (
     checked_weights,
     copy_input_checks,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     refuse_chunks,
 )
 from neverworse.estimators._known_labels import checked_codes
@@ -139,8 +135,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
     @contextmanager
     def _fitting(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Vector | None]]:
         """Yield the classifier to fit, X and the weights; unfitted if the fit inside fails."""
-        try:
-            forget_fit(self)
+        with fresh_fit(self):
             refuse_chunks(self, X)
             estimator = self._wrapped()
             if not is_classifier(estimator):
@@ -152,9 +147,6 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
             given = sample_weight is not None
             yield estimator, X, weights_for([estimator], X, sample_weight) if given else None
             copy_input_checks(self.estimator_, self)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
 
     def _wrapped(self) -> Any:
         return LeastSquaresClassifier() if self.estimator is None else self.estimator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -112,7 +112,6 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
     if not (rows.n_rows and rows.n_columns):
         shape = f"({rows.n_rows}, {rows.n_columns})"
         raise ValueError(f"Found array with shape={shape} while a minimum of 1 is required.")
-    forget_fit(model)
     model.n_features_in_ = rows.n_columns
     if rows.column_names is not None:
         model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
@@ -137,11 +136,22 @@ def copy_input_checks(fitted: Any, model: Any) -> None:
             setattr(model, name, getattr(fitted, name))
 
 
-def forget_fit(estimator: Any) -> None:
+def forget_fit(estimator: Any, but: Collection[str] = ()) -> None:
     """Remove the fitted attributes, those that end with an underscore."""
     for name in list(vars(estimator)):
-        if name.endswith("_") and not name.startswith("__"):
+        if name.endswith("_") and not name.startswith("__") and name not in but:
             delattr(estimator, name)
+
+
+@contextmanager
+def fresh_fit(estimator: Any) -> Iterator[None]:
+    """Forget the last fit, and also this one if it fails or is interrupted."""
+    forget_fit(estimator)
+    try:
+        yield
+    except BaseException:  # an interrupt from the keyboard too
+        forget_fit(estimator)
+        raise
 
 
 def in_memory(values: Any) -> Any:
@@ -220,9 +230,7 @@ def lazy_on_dask(method: Method) -> Method:
         from neverworse.rows import map_rows
 
         model = copy.copy(self)
-        for name in list(vars(model)):
-            if name.endswith("_") and name not in _NEEDED:
-                delattr(model, name)
+        forget_fit(model, but=_NEEDED)
         function = partial(_predict_chunk, model, method.__name__)
         like = function(np.zeros((1, self.n_features_in_)))
         predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")

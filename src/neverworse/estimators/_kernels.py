@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 from sklearn import config_context
@@ -25,7 +26,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix
-from neverworse.projection import EPS, LARGEST_GRAM, Labels, TrainingRows, Weights
+from neverworse.projection import EPS, LARGEST_GRAM, Labels, Start, TrainingRows, Weights
 from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
 
 # What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
@@ -36,6 +37,7 @@ RANK_TOLERANCE = 1e-13  # for pivots of the kernel matrix, relative to its large
 # Up to this gamma ||x||², squared distances are computed as ||x||² - 2 x·y + ||y||².
 LARGEST_EXPANDED = 100.0
 LARGEST_PREDICTION_ERROR = 1e-6  # a warning is given if rounding errors may be larger
+MAX_ROUNDS = 25  # of the search for labels to start a projection with
 
 KERNEL_CONSTRAINTS: dict[str, list[Any] | str] = {
     "kernel": [StrOptions({"linear", "rbf", "laplacian", "poly", "precomputed"}), callable],
@@ -77,7 +79,6 @@ class Kernel:
 class LinearSpace:
     """The features are the columns of X."""
 
-    gamma: float | None = None
     one_unit: ClassVar[bool] = False  # whether all features have the same unit
     of_landmarks: TrapezoidRows | None = None  # features of all rows, if these are the landmarks
 
@@ -274,6 +275,77 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
     return (GAMMAS / (mean if mean > 0.0 and np.isfinite(mean) else 1.0)).tolist()
 
 
+def start_of_projection(
+    rows: TrapezoidRows, labels: Labels, supervised: Weights, alpha: float, fit_intercept: bool
+) -> Start | None:
+    r"""Return the solution of a projection up to rounding errors, if a kernel tells all rows apart.
+
+    `rows` are the features L of all rows, and `supervised` are weights of these features.
+
+    The projection moves the supervised function f by a function :math:`v = Ka + b` that is zero at
+    all rows but a few: N, the labeled ones and those whose imputed label is in a corner. With
+    :math:`P = K^{-1}`, f + v is least squares for labels y if
+
+    .. math:: s \, v + \alpha a = s \, (y - g), \qquad 1'a = -1'a_f, \qquad g = f + \alpha a_f / s ,
+
+    where s are the weights of the rows and :math:`a_f` belongs to f. In N, y is known and
+    :math:`a = P v - b P 1`, which gives v; elsewhere v is zero, which gives y. Labels that leave
+    their range join N, and rows of N leave it if v does not push their label into its corner: the
+    primal-dual active set method. The solver checks what comes out, and goes on from there.
+    """
+    if not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
+        return None
+    if len(labels.target) > 1 or labels.totals is not None or not labels.unlabeled.any():
+        return None
+    n, lower, order = rows.n_rows, rows.lower, rows.order
+    low, unlabeled = labels.target[0, order], labels.unlabeled[order]
+    high = low + labels.width[order]
+    s = np.ones(n) if labels.weights is None else labels.weights[order]
+    of_supervised = _solve(lower, supervised.coef[0], transposed=True)
+    g = lower @ supervised.coef[0] + supervised.intercept[0] + alpha * of_supervised / s
+    half = _solve(lower, np.ones(n)) if fit_intercept else np.zeros(n)
+    of_one = _solve(lower, half, transposed=True)  # P1
+    size = float(half @ half) or 1.0
+    # Columns of the inverse of L and their products, each computed when it is needed.
+    half_inverse, products = np.zeros((n, n), order="F"), np.zeros((n, n))
+    solved = np.zeros(n, bool)
+    at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
+    for _ in range(MAX_ROUNDS):
+        known = ~unlabeled | at_low | at_high
+        at, new = np.flatnonzero(known), np.flatnonzero(known & ~solved)
+        half_inverse[:, new] = _solve(lower, (np.arange(n)[:, None] == new).astype(np.float64))
+        solved |= known
+        pairs = np.ix_(new, np.flatnonzero(solved))
+        products[pairs] = half_inverse[:, new].T @ half_inverse[:, solved]
+        products[pairs[::-1]] = products[pairs]
+        matrix = products[np.ix_(at, at)]
+        matrix -= np.outer(of_one[at] / size, of_one[at])
+        matrix *= alpha
+        matrix.flat[:: len(at) + 1] += s[at]
+        right = s * (np.where(at_high, high, low) - g) + alpha * of_supervised.sum() / size * of_one
+        v = np.zeros(n)
+        try:
+            factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return None
+        v[at] = linalg.cho_solve(factor, right[at], check_finite=False)
+        b = (of_one @ v + of_supervised.sum()) / size if fit_intercept else 0.0
+        coef = _solve(lower, v - b)
+        y = g + alpha / s * _solve(lower, coef, transposed=True)
+        below = np.where(known, at_low & (v >= 0.0), y < low)
+        above = np.where(known, at_high & (v <= 0.0), y > high)
+        if np.array_equal(below, at_low) and np.array_equal(above, at_high):
+            found = np.empty((1, n))
+            found[0, order] = np.where(known, np.where(at_high, high, low), y)
+            return Start(Weights(coef[None], np.array([b])), found)
+        at_low, at_high = below, above
+    return None
+
+
+def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
+    return linalg.solve_triangular(lower, x, trans=int(transposed), lower=True, check_finite=False)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelModel:
     """Parameters of estimators with a kernel; mixed into linear models."""
@@ -285,11 +357,6 @@ class KernelModel:
     coef0: float = 1
     n_components: int | None = None
     random_state: Any = None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 def kernel_transformers(model: Any) -> list[Any]:

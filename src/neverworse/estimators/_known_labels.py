@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Real
 from reprlib import repr as short_repr
@@ -194,20 +195,19 @@ def _refuse_narrow(name: str, width: Vector) -> None:
         )
 
 
-def known_targets(
-    y: Any, missing_label: Any, weights: Vector | None, row_bounds: Any, common_range: Any
-) -> KnownLabels:
+def known_targets(given: FitInput, missing_label: Any, common_range: Any) -> KnownLabels:
     """Check the targets of a regression, and the bounds of those that are unknown.
 
     Rows have bounds of their own, and the common range where these are NaN.
     """
-    target, unlabeled = split_targets(y, missing_label)
-    check_consistent_length(target, weights)
+    target, unlabeled = split_targets(given.y, missing_label)
+    check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
+    weights = given.weights
     used = np.ones(len(target), bool) if weights is None else weights > 0.0
     bounds = np.full((len(target), 2), np.nan)
-    if row_bounds is not None:
+    if given.bounds is not None:
         bounds = check_array(
-            row_bounds, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
+            given.bounds, dtype=float, ensure_all_finite=False, ensure_2d=False, allow_nd=True
         )
     if bounds.shape != (len(target), 2):
         raise ValueError(
@@ -257,10 +257,9 @@ def _common_range(given: Any, known: Vector) -> tuple[float, float]:
     if isinstance(given, str) and given == "labeled":
         low, high = float(known.min()), float(known.max())
         return (low, high) if low < high else (np.nan, np.nan)  # one target has no range
-    try:
+    low = high = np.nan
+    with suppress(TypeError, ValueError):
         low, high = map(float, given)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
     if not -LARGEST_TARGET <= low <= high <= LARGEST_TARGET:
         raise ValueError(
             f"target_bounds={short_repr(given)} is no range of targets: without two ends of at most"

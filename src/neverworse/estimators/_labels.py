@@ -6,6 +6,7 @@ import inspect
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
@@ -208,7 +209,6 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
 
 def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     """Return the classes in sorted order; raise an error unless there are at least two."""
-    known = native_dtype(known)
     if is_continuous(known) or (known.dtype.kind == "f" and np.isinf(known).any()):
         raise ValueError(
             "Unknown label type: continuous. y has numbers that are not integers, or infinity: "
@@ -261,8 +261,7 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
 
     It would pair our scores with the wrong classes. Only its stack frame tells of it.
     """
-    frame = inspect.currentframe()
-    while frame is not None:
+    for frame, _ in walk_stack(inspect.currentframe()):
         if frame.f_globals.get("__name__") == "sklearn.calibration":
             known = frame.f_locals
             classes = known.get("classes", getattr(known.get("self"), "classes_", ()))
@@ -273,7 +272,6 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
                     "rows, as a class: its probabilities would be wrong. Fit it to labeled rows of "
                     "neverworse.model_selection.WithUnlabeledRows(estimator, X[unlabeled])."
                 )
-        frame = frame.f_back
 
 
 @dataclass(frozen=True)

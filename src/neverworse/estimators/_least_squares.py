@@ -1,8 +1,7 @@
-"""The supervised baseline: least squares on 0/1 targets, with a given or a chosen penalty."""
+"""The supervised baselines: least squares with a given or a chosen penalty."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
@@ -14,9 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput
-from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, spaces
-from neverworse.estimators._linear import IndicatorClassifier, LinearModel, fit_least_squares
-from neverworse.projection import TrainingRows, column_moments, leave_one_out
+from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, LinearSpace, spaces
+from neverworse.estimators._linear import IndicatorClassifier, LinearModel, LinearRegressor
+from neverworse.projection import (
+    TrainingRows,
+    Weights,
+    column_moments,
+    leave_one_out,
+    solve_least_squares,
+)
 from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
@@ -49,15 +54,13 @@ class SupervisedModel(LinearModel):
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = CONSTRAINTS
 
+    _fit_training: ClassVar[Any]  # a method of subclasses that fits to checked rows
+
     fit_intercept: bool = True
     missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
         self._fit_training(TrainingRows(given.rows, self._read_labels(given).labels))
-
-    @abstractmethod
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -75,7 +78,7 @@ class GivenPenalty(SupervisedModel):
             fit_by_leave_one_out(self, training, landmarks, [alpha])
         else:
             ((space, inside),) = spaces(self, training, landmarks)
-            fit_least_squares(self, inside, alpha, self.rcond, space)
+            fit_least_squares(self, inside, alpha, space, self.rcond)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -212,6 +215,93 @@ class LeastSquaresClassifierCV(KernelModel, ChosenPenalty, IndicatorClassifier):
     loo_brier_: Vector = field(init=False)
 
 
+@documented_like(LeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresRegressor(KernelModel, GivenPenalty, LinearRegressor):
+    r"""Least squares regression on the rows that have a target.
+
+    Rows without a target are ignored. Where all rows have one, this is scikit-learn's `Ridge`.
+
+    Parameters
+    ----------
+    {alpha, fit_intercept}
+    missing_label : scalar, default=np.nan
+        The value that marks rows without a target in y. NaN, None or pd.NA: any null value.
+    {rcond}
+    {kernel, gamma, degree, coef0, n_components, random_state}
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        The weights w.
+    intercept_ : float
+        b; zero without intercept.
+    {dual_coef_, landmarks_, gamma_, alpha_, n_features_in_, feature_names_in_}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresRegressor
+    >>> X = [[0.0], [1.0], [2.0], [10.0]]
+    >>> reg = LeastSquaresRegressor().fit(X, [1.0, 3.0, 5.0, np.nan])
+    >>> reg.predict([[3.0]]).round(6)
+    array([7.])
+    """
+
+    missing_label: Any = np.nan
+
+
+@documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresRegressorCV(KernelModel, ChosenPenalty, LinearRegressor):
+    """Least squares regression that chooses its ridge penalty by exact leave-one-out.
+
+    In closed form, as in `LeastSquaresClassifierCV`. Rows without a target are ignored.
+
+    Parameters
+    ----------
+    {alphas, fit_intercept, missing_label}
+    {kernel, gamma, degree, coef0, n_components, random_state}
+
+    Attributes
+    ----------
+    {alpha_, alphas_}
+    loo_mse_ : array of shape (n_alphas,)
+        Mean squared error of the left-out predictions.
+    {coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
+
+    Examples
+    --------
+    >>> from neverworse import LeastSquaresRegressorCV
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 3.0, 1.0, 4.0]
+    >>> LeastSquaresRegressorCV(alphas=[0.1, 1, 10]).fit(X, y).alpha_
+    0.1
+    """
+
+    _loss_name: ClassVar[str] = "loo_mse_"
+
+    missing_label: Any = np.nan
+
+
+def fit_least_squares(
+    model: Any, training: TrainingRows, alpha: float, space: LinearSpace, rcond: float | None = None
+) -> Weights:
+    """Give a model the least squares weights of labeled rows in the features of `space`."""
+    rows, target, weights = training.labeled()
+    solution = solve_least_squares(
+        rows,
+        target,
+        weights,
+        alpha=alpha,
+        fit_intercept=model.fit_intercept,
+        rcond=rcond,
+        one_unit=space.one_unit,
+    ).snapped(model._threshold)
+    space.store(model, solution)
+    model.alpha_ = alpha
+    return solution
+
+
 def fit_by_leave_one_out(
     model: Any, training: TrainingRows, landmarks: Indices | None, alphas: Any
 ) -> tuple[Vector, Vector]:
@@ -231,7 +321,7 @@ def fit_by_leave_one_out(
         if best is None or losses[chosen] < best[0] * (1.0 - LOSS_TOLERANCE):
             best = losses[chosen], float(penalties[chosen]), space, inside, (penalties, losses)
     _, alpha, space, inside, found = best
-    fit_least_squares(model, inside, alpha, space=space)
+    fit_least_squares(model, inside, alpha, space)
     return found
 
 

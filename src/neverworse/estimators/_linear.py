@@ -1,4 +1,4 @@
-"""Base classes of linear models: classifiers and their scores."""
+"""Base classes of linear models: classifiers with their scores, and regressions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LinearRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,7 +22,7 @@ from neverworse.estimators._input import (
     explain_not_finite,
     explained_overflow,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     in_memory,
     is_lazy,
     lazy_on_dask,
@@ -30,9 +30,9 @@ from neverworse.estimators._input import (
     observed_fit,
     refuse_chunks,
 )
-from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transformers
-from neverworse.estimators._known_labels import KnownLabels, known_labels
-from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_least_squares
+from neverworse.estimators._kernels import kernel_of, kernel_transformers
+from neverworse.estimators._known_labels import UNBOUNDED, KnownLabels, known_labels, known_targets
+from neverworse.projection import Box, Simplex, Weights
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
     class CallbackSupportMixin: ...
 else:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.base import RegressorMixin as RegressorMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
     try:
         from sklearn.callback import CallbackSupportMixin
@@ -67,19 +66,20 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     # Whether `fit` skips some rows. If not, NaN are found in the Gram matrix of all.
     _skips_rows: ClassVar[bool]
     _reads_chunks: ClassVar[bool] = False  # whether `fit` can read rows chunk by chunk
-    _threshold: ClassVar[float]  # subtracted from the intercept when it is stored
+    _threshold: ClassVar[float] = 0.0  # subtracted from the intercept when it is stored
 
     kernel: Any = "linear"
     gamma: Any
     n_components: Any
+    fit_intercept: bool
+    missing_label: Any
     coef_: Matrix
     intercept_: Any
     landmarks_: AnyArray
     _read_labels: Any  # a method of subclasses that returns checked labels, weights and bounds
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
-        """Fit; remain unfitted if that is interrupted or fails."""
-        try:
+        with fresh_fit(self):
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
@@ -91,9 +91,6 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
             ):
                 self._fit_rows(FitInput(rows, y, weights, bounds, observer))
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
     def _checked_input(self, X: Any) -> Any:
@@ -174,6 +171,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
     def __dask_tokenize__(self) -> Any:
@@ -223,11 +221,6 @@ class ScoringClassifier(ClassifierMixin):
 
 class LinearClassifier(ScoringClassifier, LinearModel):
     """Base of classifiers with a linear decision function."""
-
-    _threshold: ClassVar[float] = 0.0
-
-    fit_intercept: bool
-    missing_label: Any
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -312,6 +305,60 @@ class IndicatorClassifier(LinearClassifier):
         return np.column_stack([1.0 - second, second])
 
 
+class LinearRegressor(RegressorMixin, LinearModel):
+    """Base of regressions with the prediction coef·x + intercept."""
+
+    coef_: Vector
+    intercept_: float
+
+    @documented_like(LinearClassifier.fit)
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, target_bounds: Any = None) -> Self:
+        """Fit the regression.
+
+        Parameters
+        ----------
+        {X}
+        y : array-like of shape (n_samples,)
+            Targets, and a marker (NaN, unless `missing_label` says otherwise) for rows without one.
+        {sample_weight}
+        target_bounds : array-like of shape (n_samples, 2), optional
+            Smallest and largest possible target of each row; NaN where nothing is known but what
+            was said in the constructor. A row whose bounds are equal counts as labeled.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight, target_bounds)
+
+    @lazy_on_dask
+    def predict(self, X: Any) -> Vector:
+        """Return ``X @ coef_ + intercept_``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        targets : array of shape (n_samples,)
+        """
+        return self._scores(X)
+
+    def _read_labels(self, given: FitInput) -> KnownLabels:
+        # Supervised models ignore rows without a target, whatever its bounds.
+        return known_targets(given, self.missing_label, getattr(self, "target_bounds", UNBOUNDED))
+
+    def _plain_model(self) -> Any:
+        return LinearRegression(fit_intercept=self.fit_intercept)
+
+    def _set_weights(self, weights: Weights) -> None:
+        setattr(self, self._coef_name, weights.coef[0])
+        self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
+
+
 def class_scores(model: Any, X: Any) -> Matrix:
     """Return scores on targets coded 0 and 1, one column for each class, if a model has them."""
     decision = np.asarray(model.decision_function(X), dtype=np.float64)
@@ -331,27 +378,3 @@ def stored_weights(model: LinearModel) -> Weights:
     """Return the weights of a fitted model; for a classifier, on targets coded 0 and 1."""
     intercept = np.atleast_1d(model.intercept_) + model._threshold
     return Weights(np.atleast_2d(getattr(model, model._coef_name)), intercept)
-
-
-def fit_least_squares(
-    model: Any,
-    training: TrainingRows,
-    alpha: float,
-    rcond: float | None = None,
-    space: LinearSpace | None = None,
-) -> Weights:
-    """Give a model the least squares weights of labeled rows in the features of `space`."""
-    space = LinearSpace() if space is None else space
-    rows, target, weights = training.labeled()
-    solution = solve_least_squares(
-        rows,
-        target,
-        weights,
-        alpha=alpha,
-        fit_intercept=model.fit_intercept,
-        rcond=rcond,
-        one_unit=space.one_unit,
-    ).snapped(model._threshold)
-    space.store(model, solution)
-    model.alpha_ = alpha
-    return solution

@@ -1,4 +1,4 @@
-"""The projected estimator, and its variant that is known as ICLS."""
+"""The projected estimators, and the variant that is known as ICLS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -19,19 +19,26 @@ from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._input import FitInput, copy_input_checks
-from neverworse.estimators._kernel_start import start_of_projection
-from neverworse.estimators._kernels import KernelModel, landmarks_of_all, space_of_all
+from neverworse.estimators._kernels import (
+    KernelModel,
+    landmarks_of_all,
+    space_of_all,
+    start_of_projection,
+)
 from neverworse.estimators._known_labels import KnownLabels
 from neverworse.estimators._labels import SoftLabels
 from neverworse.estimators._least_squares import (
     CONSTRAINTS,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
+    LeastSquaresRegressor,
+    LeastSquaresRegressorCV,
+    fit_least_squares,
 )
 from neverworse.estimators._linear import (
     IndicatorClassifier,
     LinearModel,
-    fit_least_squares,
+    LinearRegressor,
     stored_weights,
 )
 from neverworse.projection import Certificate, TrainingRows, project
@@ -99,7 +106,7 @@ class ProjectedModel(LinearModel):
             training = space.training(training)
             training = training.read_once() if one_pass else training
             alpha = supervised.alpha_
-            baseline = fit_least_squares(supervised, training, alpha, self.rcond, space)
+            baseline = fit_least_squares(supervised, training, alpha, space, self.rcond)
             if not alpha and training.rows.n_columns >= training.rows.n_rows - 1:
                 warnings.warn(INTERPOLATES, stacklevel=2)
         same = self.constraint_alpha == "same"
@@ -332,3 +339,61 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
     """
 
     distance: Any = field(default="labeled", init=False)
+
+
+@documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
+    r"""Semi-supervised least squares regression that is never worse than the supervised one.
+
+    For targets that are known to lie within bounds, such as shares, ratings or marks. As in
+    `ProjectedLeastSquaresClassifier`, with unknown targets in place of soft labels: in the distance
+    "all", the squared error on all training rows is at most that of the supervised regression,
+    whatever these targets are. The narrower the bounds, the more there is to gain.
+
+    Parameters
+    ----------
+    target_bounds : (low, high), "labeled" or None, default=None
+        Smallest and largest possible target of the unlabeled rows.
+
+        - (low, high): two finite numbers. All known targets have to lie between them.
+        - "labeled": the smallest and the largest known target. The fewer these are, the bolder is
+          this assumption.
+        - None: every unlabeled row needs bounds of its own, see `target_bounds` in `fit`.
+    {distance}
+    alpha : float or "loo", default="loo"
+        Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the rows with a
+        target, or a number.
+    {constraint_alpha, fit_intercept, rcond, missing_label}
+    {solver, tol, max_iter, max_time, verbose}
+    {kernel, gamma, degree, coef0, n_components, random_state}
+
+    Attributes
+    ----------
+    {coef_, intercept_}
+    supervised_ : LeastSquaresRegressor or LeastSquaresRegressorCV
+        The supervised baseline, fitted to the labeled rows.
+    imputed_targets_ : array of shape (n_unlabeled,)
+        Targets of the unlabeled rows, in their order and within their bounds, for which least
+        squares on all rows gives the projected weights. They are not predictions.
+    {certificate_, n_iter_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import ProjectedLeastSquaresRegressor
+    >>> X, y = [[0.0], [1.0], [3.0], [-2.0]], [2.0, 4.0, np.nan, np.nan]
+    >>> reg = ProjectedLeastSquaresRegressor((1, 5), alpha=0.0).fit(X, y)  # one to five stars
+    >>> print(f"lower by {reg.certificate_.guaranteed_improvement:.2f} at least")
+    lower by 17.31 at least
+    """
+
+    _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)
+
+    target_bounds: Any = field(default=None, kw_only=False)
+    missing_label: Any = np.nan
+
+    def _set_labels(self, known: KnownLabels, soft_labels: Matrix) -> None:
+        # The lower bound plus a share of the range may be off by a rounding error.
+        unlabeled, upper = known.labels.unlabeled, cast("Vector", known.upper)
+        self.imputed_targets_ = np.minimum(soft_labels[0], upper[unlabeled])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -191,6 +192,7 @@ def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -
     return MovedClassifier(baseline, [each for each, _ in taken], [a for _, a in taken], response)
 
 
+@dataclass(eq=False, repr=False)
 class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A fitted classifier, moved towards others: :math:`g + \sum_k a_k (c_k - g)`.
 
@@ -198,13 +200,10 @@ class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     targets coded 0 and 1, which of linear classifiers are linear again.
     """
 
-    def __init__(
-        self, baseline: Any, candidates: Named, steps: list[float], response: Response
-    ) -> None:
-        self.baseline = baseline
-        self.candidates = candidates
-        self.steps = steps
-        self.response = response
+    baseline: Any
+    candidates: Named
+    steps: list[float]
+    response: Response
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -46,7 +46,8 @@ class DrawnWithoutReplacement:
     def observe(self, x: float) -> None:
         """Add the next number, drawn uniformly from those that remain."""
         mean = (self.sums - self.total) / (self.size - self.n_drawn)
-        self.log_likelihood += _log_coin(mean, x)
+        mean = np.where(self.log_likelihood == -np.inf, 0.5, mean)  # that of an excluded sum
+        self.log_likelihood += special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean)
         self.n_drawn += 1
         self.total += x
         rest = self.sums - self.total
@@ -122,13 +123,6 @@ def random_order(seed: int, n_rows: int) -> list[int]:
     return np.argsort([draw() for _ in range(n_rows)], kind="stable").tolist()
 
 
-def _log_coin(mean: Vector, x: float) -> Vector:
-    """Return log(meanˣ (1 - mean)¹⁻ˣ); minus infinity where the mean excludes x."""
-    possible = (mean >= 0.0) & (mean <= 1.0)
-    mean = np.where(possible, mean, 0.5)
-    return np.where(possible, special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean), -np.inf)
-
-
 def _log_mean_exp(values: Vector) -> float:
     return special.logsumexp(values) - np.log(len(values)) if len(values) else -np.inf
 
@@ -194,10 +188,10 @@ class ErrorComparison(AuditResult):
         self,
         baseline: Indices,
         candidate: Indices,
+        delta: float,
+        asked: Collection[int],
         n_classes: int,
         order: Sequence[int],
-        delta: float,
-        asked: Collection[int] = (),
     ) -> None:
         super().__init__(baseline != candidate, delta, asked)
         self._baseline, self._candidate = baseline, candidate
@@ -252,15 +246,14 @@ class BrierComparison(AuditResult):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
-    class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown;
-    it lies between the smallest and the largest entry of t. Drawn with probabilities in proportion
-    to that range, with replacement, its position in the range is a number between 0 and 1 whose
-    mean θ gives the sum over all rows: one unknown for every step a. Classifiers are given by their
-    probabilities, with a column for each class.
+    class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown. In
+    rows drawn in proportion to the range of t, with replacement, its position in that range has a
+    mean θ that gives the sum over all rows: one unknown for every step a. Classifiers are given by
+    their probabilities, with a column for each class.
     """
 
     def __init__(
-        self, baseline: Matrix, candidate: Matrix, seed: str, delta: float, asked: Collection[int]
+        self, baseline: Matrix, candidate: Matrix, delta: float, asked: Collection[int], seed: str
     ) -> None:
         t = candidate - baseline
         self._lowest = t.min(axis=1)

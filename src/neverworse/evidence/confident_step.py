@@ -218,22 +218,18 @@ class Direction:
 
 def best_direction(found: Evidence) -> Direction:
     """Return the direction towards a single candidate with the largest proved improvement."""
-    facts = zip(np.diag(found.gram), found.estimates, found.lower_bounds, strict=True)
-    directions = [
-        Direction(weights, *map(float, each))
-        for weights, each in zip(np.eye(len(found.names)), facts, strict=True)
-    ]
+    facts = np.column_stack([np.diag(found.gram), found.estimates, found.lower_bounds])
+    directions = map(Direction, np.eye(len(facts)), *facts.T.tolist())
     return min(directions, key=lambda one: one.change(one.low))
 
 
 def joint_direction(found: Evidence) -> Direction:
     r"""Return the direction towards a blend of the candidates, with weights found row by row.
 
-    Rows are gone through in a random order. The weights :math:`w_i` of a row are those that look
-    best on rows before it, so that :math:`w_i \cdot (d_i - b)` are differences of a martingale: the
-    mean of :math:`w_i \cdot d_i` estimates :math:`\bar w \cdot b` without any bias, however the
-    weights were chosen, and its variance is the mean of their squares. The blend is
-    :math:`\bar w`. The mean over several orders has a variance that is not larger than the mean.
+    The weights :math:`w_i` of a row are those that look best on rows before it, in a random order,
+    so that the mean of :math:`w_i \cdot d_i` estimates :math:`\bar w \cdot b` without any bias, and
+    its variance is the mean square of :math:`w_i \cdot (d_i - b)`. The blend is :math:`\bar w`. The
+    mean over several orders has a variance that is not larger (docs/evidence_mathematics.md).
     """
     n, s, values, deviations = found.n_labeled, found._s, found._values, found._deviations
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(n), (N_ORDERS, 1)), axis=1)

@@ -192,20 +192,17 @@ def _decreases(
 ) -> list[Vector]:
     """Return the decrease by each row of a chunk, -1 for rows that are not free."""
     sums = np.column_stack([np.ones(len(moment)), moment])
-    found = np.empty(rows.n_rows)
 
-    def part(bounds: tuple[int, int]) -> None:
-        for lo in range(*bounds, rows.block_rows):
-            hi = min(lo + rows.block_rows, bounds[1])
-            v = rows.block(lo, hi) @ transform
-            v += shift
-            v *= v
-            weights = free[lo:hi]
-            leverage, influence = (v @ sums).T * weights
-            found[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
+    def of_block(lo: int) -> Vector:
+        weights = free[lo : lo + rows.block_rows]
+        v = rows.block(lo, lo + len(weights)) @ transform
+        v += shift
+        v *= v
+        leverage, influence = (v @ sums).T * weights
+        return np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
 
-    list(map_in_threads(part, rows.parts()))
-    return [found]
+    found = map_in_threads(of_block, range(0, rows.n_rows, rows.block_rows))
+    return [np.concatenate([np.empty(0), *found])]
 
 
 def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:

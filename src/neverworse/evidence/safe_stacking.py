@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,6 @@ from sklearn.utils.metaestimators import _BaseComposition
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    Audit,
     LabeledRows,
     LeastSquaresClassifierCV,
     PassesPredictionsOn,
@@ -27,7 +26,7 @@ from neverworse.estimators import (
     checked_weights,
     copy_input_checks,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     has_class_scores,
     in_memory,
     is_lazy,
@@ -52,6 +51,7 @@ _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
 
 
 @documented_like(LeastSquaresClassifierCV)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     r"""Stacking that is not worse than a baseline, with confidence.
 
@@ -149,38 +149,19 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     }
 
     _predictor: ClassVar[str] = "model_"
-    model_: Any
-    baseline_: Any
-    candidates_: dict[str, Any]
-    classes_: AnyArray
-    response_: Response
-    evidence_: Evidence
-    certificate_: Audit
 
-    def __init__(
-        self,
-        baseline: Any = None,
-        candidates: Any = None,
-        *,
-        level: float = 0.95,
-        cv: Any = 5,
-        combine: str = "joint",
-        control_variate: bool = False,
-        response: str = "auto",
-        missing_label: Any = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.baseline = baseline
-        self.candidates = candidates
-        self.level = level
-        self.cv = cv
-        self.combine = combine
-        self.control_variate = control_variate
-        self.response = response
-        self.missing_label = missing_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    baseline: Any = field(default=None, kw_only=False)
+    candidates: Any = field(default=None, kw_only=False)
+    level: float = 0.95
+    cv: Any = 5
+    combine: str = "joint"
+    control_variate: bool = False
+    response: str = "auto"
+    missing_label: Any = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    __dask_tokenize__ = LeastSquaresClassifierCV.__dask_tokenize__
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
@@ -203,8 +184,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         -------
         self : object
         """
-        try:
-            forget_fit(self)
+        with fresh_fit(self):
             if is_lazy(X):
                 raise TypeError(
                     "SafeStackingClassifier needs all rows in memory: pass an array, a sparse "
@@ -225,9 +205,6 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
                     "classifiers by SequentialAudit, which asks for a few new labels and is exact."
                 )
             self._fit_rows(self._named(rows), rows)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -258,9 +235,9 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         check_classifier("The baseline", baseline)
         candidates = self.candidates
         if candidates is None:
-            n_labeled = int(np.sum(~rows.unlabeled))
-            is_sparse = sparse.issparse(rows.X)
-            candidates = default_candidates(n_labeled, self.random_state, sparse=is_sparse)
+            candidates = default_candidates(
+                int(np.sum(~rows.unlabeled)), self.random_state, sparse=sparse.issparse(rows.X)
+            )
         self._validate_names([name for name, _ in check_names(candidates)])
         for name, candidate in candidates:
             check_classifier(f"Candidate {name!r}", candidate)
@@ -270,7 +247,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         names = [name for name, _ in named[1:]]
         models = fit_all(named, rows, self.n_jobs)
         linear = self.response == "auto" and all(map(has_class_scores, models))
-        self.response_ = "score" if linear else "predict_proba"
+        self.response_: Response = "score" if linear else "predict_proba"
         folds, n_unlabeled = self._folds(rows), int(rows.unlabeled.sum())
         tested = np.unique(np.concatenate(folds))
         self.evidence_ = Evidence(

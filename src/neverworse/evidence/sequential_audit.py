@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._files import write_whole
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import Indices
 from neverworse._words import count, number, printed
+from neverworse.estimators import shared_classes
 from neverworse.evidence.candidates import (
     BASELINE,
-    Named,
     check_classifier,
     check_names,
     moved,
@@ -129,8 +129,19 @@ class SequentialAudit:
         several = isinstance(candidate, (list, tuple))
         self._named = check_names(candidate) if several else [("candidate", candidate)]
         self._baseline, self._X, self.loss, self.level = baseline, X_unlabeled, loss, level
-        models = [(BASELINE, baseline), *self._named]
-        self.classes_ = shared_classes(models, loss)
+        models = [*self._named, (BASELINE, baseline)]
+        for name, model in models:
+            if hasattr(model, "fit"):
+                check_is_fitted(model)
+            if not (hasattr(model, "predict") and hasattr(model, "classes_")):
+                raise TypeError(
+                    f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
+                    "several candidates as a list of (name, classifier) tuples; those of a dict "
+                    "are list(candidates.items())."
+                )
+            if loss == "brier":
+                check_classifier(f"The classifier {name!r}", model)
+        self.classes_ = shared_classes([(f"classifier {name!r}", model) for name, model in models])
         self._responses = [
             responses(name, model, X_unlabeled, loss, self.classes_) for name, model in models
         ]
@@ -145,17 +156,30 @@ class SequentialAudit:
     def _count_all(self) -> None:
         """Start again, and count all labels."""
         delta = (1.0 - self.level) / len(self._named)
-        base, *others = self._responses
+        *others, base = self._responses
         self.results_: dict[str, Comparison] = {}
         order = random_order(self._seed, self._n_rows) if self.loss == "error" else []
         for k, ((name, _), theirs) in enumerate(zip(self._named, others, strict=True)):
+            shared = base, theirs, delta, self._asked
             if self.loss == "error":
-                shared = order, delta, self._asked
-                found: Comparison = ErrorComparison(base, theirs, len(self.classes_), *shared)
+                self.results_[name] = ErrorComparison(*shared, len(self.classes_), order)
             else:
-                found = BrierComparison(base, theirs, f"{self._seed} {k}", delta, self._asked)
-            self.results_[name] = found
+                self.results_[name] = BrierComparison(*shared, f"{self._seed} {k}")
         self._count()
+
+    def _count(self) -> None:
+        """Count labels that have come in, and describe the best candidate."""
+
+        def rank(name: str) -> tuple[int, float]:
+            result = self.results_[name]
+            return [NOT_WORSE, UNDECIDED, WORSE].index(result.verdict), result.interval[1]
+
+        for comparison in self.results_.values():
+            comparison.count(self._labels)
+        self.n_labels_ = len(self._labels)
+        self.candidate_ = min(self.results_, key=rank)
+        best = self.results_[self.candidate_]
+        self.verdict_, self.interval_, self.step_ = best.verdict, best.interval, best.step
 
     def next(self, n: int = 1) -> Indices:
         """Return n rows to label, as positions in `X_unlabeled`; fewer if no more labels matter.
@@ -209,10 +233,6 @@ class SequentialAudit:
         self._labels |= answers
         self._count()
 
-    def _count(self) -> None:
-        for comparison in self.results_.values():
-            comparison.count(self._labels)
-
     def withdraw(self, rows: Any) -> None:
         """Withdraw mistaken labels of a row or of several, which will be requested again."""
         withdrawn = np.atleast_1d(np.asarray(rows)).tolist()
@@ -224,30 +244,6 @@ class SequentialAudit:
         self._count_all()
 
     @property
-    def candidate_(self) -> str:
-        def rank(name: str) -> tuple[int, float]:
-            result = self.results_[name]
-            return [NOT_WORSE, UNDECIDED, WORSE].index(result.verdict), result.interval[1]
-
-        return min(self.results_, key=rank)
-
-    @property
-    def _best(self) -> Comparison:
-        return self.results_[self.candidate_]
-
-    @property
-    def verdict_(self) -> str:
-        return self._best.verdict
-
-    @property
-    def interval_(self) -> tuple[float, float]:
-        return self._best.interval
-
-    @property
-    def step_(self) -> float:
-        return self._best.step
-
-    @property
     def model_(self) -> Any:
         name, step = self.candidate_, self.step_
         model = dict(self._named)[name]
@@ -257,16 +253,11 @@ class SequentialAudit:
 
     @property
     def expected_labels_(self) -> int:
-        return self._best.expected_labels
-
-    @property
-    def n_labels_(self) -> int:
-        return len(self._labels)
+        return self.results_[self.candidate_].expected_labels
 
     def summary(self) -> str:
         """Return the state of the audit as a paragraph."""
-        result, loss = self._best, _LOSSES[self.loss]
-        low, high = result.interval
+        loss, (low, high) = _LOSSES[self.loss], self.interval_
         who = "the candidate" if len(self._named) == 1 else f"the candidate {self.candidate_!r}"
         higher = f"higher than that of the baseline on these {count(self._n_rows, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
@@ -276,11 +267,11 @@ class SequentialAudit:
             WORSE: f"Worse: {likely} {higher}.",
             UNDECIDED: f"Undecided after {labels}: the {loss} of {who} may be {higher}, or not. "
             f"About {self.expected_labels_:,} more labels are likely to decide.",
-        }[result.verdict]
+        }[self.verdict_]
         return printed(
             f"{statement} A two-sided interval of the same probability for the difference reaches "
             f"from {number(low)} to {number(high)}. The two differ on "
-            f"{count(result.n_differing, 'row')}; {labels} so far."
+            f"{count(self.results_[self.candidate_].n_differing, 'row')}; {labels} so far."
         )
 
     @cached_property
@@ -337,29 +328,6 @@ class SequentialAudit:
         audit._labels |= dict(state["labels"])
         audit._count()
         return audit
-
-
-def shared_classes(named: Named, loss: str) -> AnyArray:
-    """Return the classes of fitted classifiers; raise an error if they are not the same."""
-    for name, model in named:
-        if hasattr(model, "fit"):
-            check_is_fitted(model)
-        if not (hasattr(model, "predict") and hasattr(model, "classes_")):
-            raise TypeError(
-                f"{name!r} is a {type(model).__name__}, not a fitted classifier. Pass one, or "
-                "several candidates as a list of (name, classifier) tuples; those of a dict are "
-                "list(candidates.items())."
-            )
-        if loss == "brier":
-            check_classifier(f"The classifier {name!r}", model)
-    classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
-    for (name, _), own in zip(named[1:], others, strict=True):
-        if own.tolist() != classes.tolist():
-            raise ValueError(
-                f"{name!r} has the classes {own.tolist()}, but the baseline has "
-                f"{classes.tolist()}. Both must be fitted to the same classes."
-            )
-    return classes
 
 
 def digest(X: Any) -> str:
