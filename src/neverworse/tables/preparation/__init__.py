@@ -152,13 +152,11 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             name: replace(from_entry(name, self.plan_[name]), native=self.types_[name])
             for name in self.used_names
         }
-
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
-        ends = np.cumsum([batch.num_rows for batch in batches])
-        parts = np.split(features, ends[:-1])
-        starts = first_row + ends - [batch.num_rows for batch in batches]
+        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])[:-1]
+        parts, numbers_of = np.split(features, starts[1:]), (first_row + starts).tolist()
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            list(pool.map(partial(self._fill, readings), parts, starts.tolist(), batches))
+            list(pool.map(partial(self._fill, readings), parts, numbers_of, batches))
         return features
 
     @property
@@ -175,13 +173,10 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         """Count values of categories that it was not fitted to, by column."""
         table, found = as_table(X), {}
         for name in self.category_names_:
-            counted = level_counts(table.column(name))
-            for level in self.levels_[name]:
-                counted.pop(level, None)
-            if counted:
-                found[name] = Counter(
-                    {"(missing)" if level is None else level: n for level, n in counted.items()}
-                )
+            known, counted = set(self.levels_[name]), level_counts(table.column(name)).items()
+            new = {"(missing)" if v is None else v: n for v, n in counted if v not in known}
+            if new:
+                found[name] = Counter(new)
         return found
 
     def units(self) -> Vector:
@@ -226,7 +221,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
             places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
-            numbered = np.array([number.get(value and value.strip(), -1) for value in found])
+            numbered = np.array([number.get(value, -1) for value in found])
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = places[np.minimum(numbered, len(places) - 2)][codes]
             rows = np.flatnonzero(which >= 0)

@@ -23,12 +23,12 @@ from neverworse.tables.preparation.recognise import (
     MAJORITY,
     MARK,
     VERSION,
-    Column,
     DateOrder,
     recognise,
 )
 from neverworse.tables.preparation.values import (
     DATE_PARTS,
+    Column,
     as_text,
     coded,
     date_part,
@@ -70,7 +70,7 @@ class ColumnPlan:
     look: str = ""  # what people should look at, and what they can do about it
     # Of a category, the most frequent first; None stands for missing values.
     levels: tuple[str | None, ...] = ()
-    parts: tuple[str, ...] = ()  # of a date, see `date_part`
+    parts: tuple[str, ...] = ()  # of a number or a date, see `date_part`
     means: tuple[float, ...] = ()  # of a number, or of the parts of a date
     variances: tuple[float, ...] = ()
     error: TableError | None = None  # why a column cannot be read
@@ -211,7 +211,7 @@ def _scaled(column: Column, reading: Reading) -> ColumnPlan:
     look = "" if dates else _sentinel(known)
     about = (note, n_missing, reading, read_as, look)
     planned = ColumnPlan(name, "date" if dates else "number", *about)
-    return replace(planned, parts=tuple(parts) if dates else (), means=means, variances=variances)
+    return replace(planned, parts=tuple(parts), means=means, variances=variances)
 
 
 def _sentinel(values: Vector) -> str:
@@ -246,28 +246,26 @@ def _text(column: Column, look: str, read_as: str) -> ColumnPlan:
         )
         note = f"text, with {n_values:,} different values in {n_known:,} rows"
         return _dropped(column, note, look)
-    planned = _levels(column)
-    is_used = planned.kind == "category"
-    return replace(planned, read_as=read_as, look=look) if is_used else planned
+    return _levels(column, read_as, look)
 
 
-def _levels(column: Column) -> ColumnPlan:
+def _levels(column: Column, read_as: str = CATEGORY.words, look: str = "") -> ColumnPlan:
     levels = tuple(level for level, _ in level_counts(column.data).most_common())
     if len(levels) < 2:
         return _dropped(column, CONSTANT)
     baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
-    about = (note, column.n_missing, CATEGORY, CATEGORY.words)
-    return ColumnPlan(column.name, "category", *about, levels=levels)
+    about = (note, column.n_missing, CATEGORY, read_as, look, levels)
+    return ColumnPlan(column.name, "category", *about)
 
 
 def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
-    """Count the levels of a category: spaces around a value do not matter, None is missing."""
+    """Count the levels of a category; None is missing."""
     values, codes = coded(column)
     counted: Counter[str | None] = Counter()
     for value, n_rows in zip(values, np.bincount(codes, minlength=len(values)), strict=True):
         if n_rows:
-            counted[value and value.strip()] += int(n_rows)
+            counted[value] += int(n_rows)
     return counted
 
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import Indices, Mask
-from neverworse._words import cropped, nearest, quoted
+from neverworse._typing import Mask
+from neverworse._words import nearest, quoted
 from neverworse.tables._errors import PlanError, TableError
 from neverworse.tables.preparation.notation import (
     ORDERS,
@@ -27,7 +26,7 @@ from neverworse.tables.preparation.notation import (
     normalised,
     with_numbered_months,
 )
-from neverworse.tables.preparation.values import distinct
+from neverworse.tables.preparation.values import Column
 from neverworse.tables.reading.files import TableFile
 from neverworse.tables.reading.formats import DelimitedText, ReadOptions
 
@@ -43,46 +42,6 @@ READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
 ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
 
 DateOrder = Literal["day-first", "month-first"]
-
-
-class Column:
-    """A column of a table, and its distinct values."""
-
-    def __init__(self, name: str, data: pa.ChunkedArray) -> None:
-        self.name, self.data = name, data
-        self.n_missing = int(data.null_count)
-        if pa.types.is_floating(data.type):
-            self.n_missing += pc.sum(pc.is_nan(data.cast(pa.float64()))).as_py() or 0
-        self.n_known = len(data) - self.n_missing
-
-    @cached_property
-    def _distinct(self) -> tuple[pa.Array, Indices]:
-        return distinct(self.data)
-
-    @cached_property
-    def values(self) -> pa.Array:
-        """The distinct values, as text."""
-        return self._distinct[0].cast(pa.string())
-
-    @property
-    def codes(self) -> Indices:
-        """Which of the values each row has; one more than the last for missing ones."""
-        return self._distinct[1]
-
-    def n_rows(self, mask: Mask) -> int:
-        """Count the rows with one of some values."""
-        return int(np.count_nonzero(np.append(mask, False)[self.codes]))
-
-    def first(self, mask: Mask) -> int:
-        """Return the first row with one of some values, counted from 0."""
-        return int(np.argmax(np.append(mask, False)[self.codes]))
-
-    def value(self, mask: Mask) -> str:
-        """Return the first of some values."""
-        return cropped(str(self.values[int(self.codes[self.first(mask)])]))
-
-    def error(self, problem: str, fix: str) -> TableError:
-        return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
 
 
 def recognise(
@@ -104,7 +63,7 @@ def recognise(
         fits = {order: ~np.isnan(days(values, order)) for order in orders}
         if column.n_rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * column.n_known:
             return _date(column, fits, dates), ""
-    if np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) <= MAJORITY / 2.0:
+    if np.mean(np.asarray(Numbers(some).bodies.is_valid())) <= MAJORITY / 2.0:
         return None, ""
     values = normalised(column.values)
     digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
@@ -113,7 +72,7 @@ def recognise(
             f"Codes with leading zeros, such as {column.value(padded)!r}, are treated "
             "as categories. If they are numbers, say so in a plan: --plan, --columns."
         )
-    return _number(column, Numbers.find(values), decimal)
+    return _number(column, Numbers(values), decimal)
 
 
 def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
@@ -134,7 +93,7 @@ def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptio
 
 def _decimals(values: pa.Array) -> set[str]:
     """Return the decimal marks of numbers that could have no other."""
-    found = Numbers.find(values)
+    found = Numbers(values)
     fits = {
         decimal: np.logical_or.reduce([found.fits(t, decimal) for t in THOUSANDS if t != decimal])
         for decimal in ".,"
@@ -161,8 +120,8 @@ def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> 
 
 
 def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Reading | None, str]:
-    marks = found.marks()
-    fits = {(t, d): found.fits(t, d) for d in ".," for t in ("", *sorted(marks - {d}))}
+    marks = sorted(found.marks)
+    fits = {(t, d): found.fits(t, d) for d in ".," for t in ("", *marks) if t != d}
     likely = np.logical_or.reduce(list(fits.values()))
     counted = Counter(found.units.filter(pa.array(likely)).to_pylist())
     units = [unit for unit, _ in counted.most_common(MAX_UNITS)]
@@ -189,11 +148,11 @@ def _decimal_mark(
     column: Column, found: Numbers, thousands: Mapping[str, str], decimal: str | None
 ) -> tuple[str, str]:
     """Choose one of the decimal marks that fit all values, given with those of `thousands`."""
-    marks = found.marks() & {".", ","}
+    marks = [mark for mark in ",." if mark in found.marks]
     if not marks or decimal in thousands:
         return decimal or ".", ""
-    mark = "," if "," in marks else "."
-    example, only = column.value(found.has_mark(mark)), next(iter(thousands))
+    has_mark, only = found.marks[marks[0]], next(iter(thousands))
+    example = column.value(has_mark)
     if decimal is not None:
         raise column.error(
             f"numbers such as {example!r}, but the decimal mark of the table is {decimal!r}",
@@ -204,13 +163,13 @@ def _decimal_mark(
         return only, ""
     ungrouped = matches(found.bodies, "^[0-9]{4,}$")
     if "," in marks and ("." in marks or ungrouped.any()):
-        other = column.value(found.has_mark(".") if "." in marks else ungrouped)
+        other = column.value(found.marks.get(".", ungrouped))
         raise column.error(
             f"{example!r}, but also {other!r}: it is unclear which one is the decimal mark",
             "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
-    read = found.floats(thousands["."], ".")[column.codes[column.first(found.has_mark(mark))]]
+    read = found.floats(thousands["."], ".")[column.codes[column.first(has_mark)]]
     return ".", f"{example!r} is read as {read:.10g}. If that is wrong: --decimal ','."
 
 

@@ -100,20 +100,59 @@ def is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
+class Column:
+    """A column of a table, and its distinct values."""
+
+    def __init__(self, name: str, data: pa.ChunkedArray) -> None:
+        self.name, self.data = name, data
+        self.n_missing = int(data.null_count)
+        if pa.types.is_floating(data.type):
+            self.n_missing += pc.sum(pc.is_nan(data.cast(pa.float64()))).as_py() or 0
+        self.n_known = len(data) - self.n_missing
+
+    @cached_property
+    def _distinct(self) -> tuple[pa.Array, Indices]:
+        return distinct(self.data)
+
+    @cached_property
+    def values(self) -> pa.Array:
+        """The distinct values, as text."""
+        return self._distinct[0].cast(pa.string())
+
+    @property
+    def codes(self) -> Indices:
+        """Which of the values each row has; one more than the last for missing ones."""
+        return self._distinct[1]
+
+    def n_rows(self, mask: Mask) -> int:
+        """Count the rows with one of some values."""
+        return int(np.count_nonzero(np.append(mask, False)[self.codes]))
+
+    def first(self, mask: Mask) -> int:
+        """Return the first row with one of some values, counted from 0."""
+        return int(np.argmax(np.append(mask, False)[self.codes]))
+
+    def value(self, mask: Mask) -> str:
+        """Return the first of some values."""
+        return cropped(str(self.values[int(self.codes[self.first(mask)])]))
+
+    def error(self, problem: str, fix: str) -> TableError:
+        return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
+
+
 def numbers(
     name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
 ) -> Vector:
     """Return a column as floats, NaN where it has none: dates and durations in days, times in s."""
     if is_text(column.type):
-        texts, codes = distinct(column)
-        values = reading.parse(texts)
+        texts = Column(name, column)
+        values = reading.parse(texts.values)
         wrong = np.isnan(values)
         if wrong.any():
-            row = int(np.argmax(np.append(wrong, False)[codes]))
-            text = cropped(str(texts[int(codes[row])]))
+            text = texts.value(wrong)
             fix = correction(text, reading.decimal if reading.kind == "number" else None)
-            raise _wrong(name, reading, f"has {text!r}", fix, first_row + row)
-        return np.append(values, np.nan)[codes]
+            raise _wrong(name, reading, f"has {text!r}", fix, first_row + texts.first(wrong))
+        return np.append(values, np.nan)[texts.codes]
     column = decoded(column)
     kind = column.type
     if not (is_date if reading.kind == "date" else is_number)(kind):
@@ -150,9 +189,9 @@ def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
 
 
 def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
-    """Return the distinct values of a column as text, with None last, and each row's position."""
+    """Return distinct values as text without spaces around it, None last, and rows' positions."""
     values, codes = distinct(column)
-    return [*as_text(values), None], codes
+    return [*(text and text.strip() for text in as_text(values)), None], codes
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
@@ -259,8 +298,7 @@ def label_texts(
     """Return the distinct labels of a column, None for unlabeled, and each row's position."""
     marked = {"", *(marker.strip() for marker in markers)}
     values, codes = coded(column)
-    stripped = [(text or "").strip() for text in values]
-    return [None if text in marked else text for text in stripped], codes
+    return [None if text in marked else text for text in values], codes
 
 
 def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
