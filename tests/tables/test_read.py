@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neverworse.tables import ReadOptions, TableError, read_table, table_files
-from neverworse.tables.preparation.values import correction
+from neverworse.tables.preparation.columns import correction
 from neverworse.tables.reading import stream_batches
 from tests.cli.tables import needs_any_name
 from tests.tables.files import (

@@ -23,9 +23,8 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores,
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation import TablePreparation, TakesTables
-from neverworse.tables.preparation.recognise import DateOrder
-from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
+from neverworse.tables.preparation import TablePreparation, TakesTables, Target, read_target
+from neverworse.tables.preparation.columns import DateOrder, as_table, as_text
 from neverworse.tables.reading import StoredTable
 from neverworse.tables.reading.formats import as_strings, decoded
 

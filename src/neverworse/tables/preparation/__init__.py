@@ -1,14 +1,14 @@
-"""From the columns of a table to features."""
+"""From the columns of a table to features, labels and weights."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +17,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse._words import count, cropped
-from neverworse.tables._errors import TableError
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse._words import count, cropped, nearest
+from neverworse.tables._errors import PlanError, TableError
+from neverworse.tables.preparation.columns import (
+    DateOrder,
+    as_table,
+    check_columns,
+    check_known,
+    coded,
+    date_part,
+    find_column,
+    numbers,
+)
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (
     CATEGORY,
@@ -27,24 +37,20 @@ from neverworse.tables.preparation.plan import (
     MAX_LEVELS,
     ColumnPlan,
     check_readable,
+    from_entry,
     level_counts,
     plan_columns,
     too_large,
 )
-from neverworse.tables.preparation.recognise import DateOrder, check_plan, from_entry
-from neverworse.tables.preparation.values import (
-    as_table,
-    check_columns,
-    check_known,
-    coded,
-    date_part,
-    numbers,
-)
+from neverworse.tables.reading.formats import spells_number, written
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
+MAX_CLASSES = 200
+MIN_ROWS_FOR_SHARE = 10
+USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
 class TakesTables:
@@ -97,7 +103,12 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         names = table.column_names
         if not table.num_rows:
             raise TableError("The table has no rows.")
-        known = check_plan(self.columns or {}, names)
+        columns = self.columns or {}
+        for name in columns:
+            if name not in names:
+                problem = f"The plan has a column {name!r}, but the table does not."
+                raise PlanError(f"{problem} {nearest(name, names)}")
+        known = {name: from_entry(name, entry) for name, entry in columns.items()}
         check_known(names, self.categorical, "categorical")
         check_known(names, self.drop, "drop")
         # What the options say goes before the plan.
@@ -256,3 +267,119 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
+
+
+# Labels and weights
+
+
+@dataclass(frozen=True)
+class Target:
+    """The labels of a table."""
+
+    name: str  # of the column
+    classes: AnyArray  # in sorted order: whole numbers if all are, text otherwise
+    codes: Vector  # the position of each row's class among them, NaN where there is no label
+
+    @property
+    def labeled(self) -> Mask:
+        return ~np.isnan(self.codes)
+
+    @property
+    def class_names(self) -> list[str]:
+        return [str(value) for value in self.classes.tolist()]
+
+    def code_of(self, text: str) -> int | None:
+        """Return the position of a class that somebody wrote down; None if there is none."""
+        return self._positions.get(
+            written(text) if self.classes.dtype.kind == "i" else text.strip()
+        )
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.class_names)}
+
+    def counts(self) -> list[int]:
+        counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
+        return counted.tolist()
+
+
+def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
+    """Return the labels of a table; without `markers`, no class may look like one."""
+    column = find_column(table, name, "target")
+    if not table.num_rows:
+        raise TableError("The table has column names, but no rows.")
+    texts, codes = label_texts(column, markers or ())
+    classes = _sorted_classes({text for text in texts if text is not None})
+    known = Target(name, classes, np.empty(0))
+    positions = [np.nan if text is None else known.code_of(text) for text in texts]
+    target = Target(name, classes, np.array(positions, np.float64)[codes])
+    _check(target, suspect=markers is None)
+    return target
+
+
+def label_texts(
+    column: pa.ChunkedArray, markers: Collection[str]
+) -> tuple[list[str | None], Indices]:
+    """Return the distinct labels of a column, None for unlabeled, and each row's position."""
+    marked = {"", *(marker.strip() for marker in markers)}
+    values, codes = coded(column)
+    return [None if text in marked else text for text in values], codes
+
+
+def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
+    """Count the rows with a label."""
+    texts, codes = label_texts(column, markers)
+    return int(np.count_nonzero(np.array([text is not None for text in texts])[codes]))
+
+
+def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
+    """Return a column of numbers as weights of rows, if they can be."""
+    weights = numbers(name, column)
+    wrong = ~(weights >= 0.0) | np.isinf(weights)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        problem = f"The weight in row {row + 1:,} (column {name!r}) is {value}."
+        fix = "Weights must not be negative, infinite or missing."
+        raise TableError(problem, fix, column=name)
+    return weights
+
+
+def _sorted_classes(found: Collection[str]) -> AnyArray:
+    """Sort classes: numbers by their size, whole ones as numbers, and else as text."""
+    if not found or not all(map(spells_number, found)):
+        return np.array(sorted(found), dtype=object)
+    values = {float(text) for text in found}
+    if all(value.is_integer() and abs(value) < 2.0**53 for value in values):
+        return np.array(sorted(int(value) for value in values))
+    return np.array(sorted(found, key=float), dtype=object)
+
+
+def _check(target: Target, suspect: bool) -> None:
+    n_labeled = int(target.labeled.sum())
+    n_rows, n_classes = len(target.codes), len(target.classes)
+    name = target.name
+    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
+    if not n_labeled:
+        problem = f"No row has a label: column {name!r} is empty."
+        fix = "Label some rows of every class, or choose another column: --target COLUMN."
+    elif n_classes == 1:
+        only = cropped(target.class_names[0])
+        problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
+        fix = "Label rows of at least two classes; if empty cells mean a class, write its name."
+    elif n_classes > MAX_CLASSES or (n_labeled >= MIN_ROWS_FOR_SHARE and n_classes > n_labeled / 2):
+        kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
+        problem = (
+            f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "
+            f"looks like {kind}, not a class."
+        )
+        fix = "Choose another target, or group its values."
+    elif suspicious and suspect and n_labeled == n_rows:
+        problem = f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}."
+        fix = (
+            f"If it marks unlabeled rows: --missing-label={suspicious[0]}. If it is a class, and "
+            "only empty cells are unlabeled: --missing-label=''."
+        )
+    else:
+        return
+    raise TableError(problem, fix, code="label", column=name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,20 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Vector
-from neverworse._words import cropped, percent
-from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
-from neverworse.tables.preparation.recognise import (
+from neverworse._words import cropped, nearest, percent
+from neverworse.tables._errors import PlanError, TableError
+from neverworse.tables.preparation.columns import (
+    DATE_PARTS,
     FEW_VALUES,
     MAJORITY,
-    MARK,
-    VERSION,
-    DateOrder,
-    recognise,
-)
-from neverworse.tables.preparation.values import (
-    DATE_PARTS,
     Column,
+    DateOrder,
     as_text,
     coded,
     date_part,
@@ -36,7 +32,9 @@ from neverworse.tables.preparation.values import (
     is_date,
     is_number,
     numbers,
+    recognise,
 )
+from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
 from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
@@ -54,6 +52,11 @@ SENTINELS = {float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7
 CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
+# Of plans in files.
+VERSION = 1
+MARK = "neverworse_plan"
+READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
+ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
 N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
 
 
@@ -269,6 +272,9 @@ def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
     return counted
 
 
+# Plans in files
+
+
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
     """Return a plan with all that people may want to know to change it, and where to look."""
     columns = {}
@@ -292,3 +298,37 @@ def _examples(data: pa.ChunkedArray) -> list[str]:
     texts = map(str, some.to_pylist()) if pa.types.is_nested(some.type) else as_text(some)
     different = list(dict.fromkeys(text for text in texts if text is not None))
     return [cropped(text, MAX_EXAMPLE_LENGTH) for text in different[:N_EXAMPLES]]
+
+
+def from_entry(name: str, entry: Any) -> Reading:
+    """Return how a plan wants a column to be read."""
+    entry = entry if isinstance(entry, Mapping) else {}
+    unknown = [key for key in entry if key not in (*READ, *ABOUT)]
+    try:
+        if unknown:
+            raise ValueError(f"it has {unknown[0]!r}. {nearest(unknown[0], READ)}".rstrip("."))
+        return Reading(**{"kind": None, **{key: entry[key] for key in READ if key in entry}})
+    except ValueError as error:
+        raise PlanError(f"The plan for column {name!r} cannot be used: {error}.") from None
+
+
+def text_columns(columns: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
+    """Return the columns of a plan whose text is left to `Reading.parse`, not to PyArrow."""
+    readings = {name: from_entry(name, entry) for name, entry in columns.items()}
+    native = (Reading("number", decimal or "."), Reading("date"), Reading("drop"))
+    return frozenset(name for name, reading in readings.items() if reading not in native)
+
+
+def read_plan(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what a file says about columns; each entry is checked."""
+    make = f"Make one with --plan {path.stem or 'plan'}.json."
+    try:
+        plan = json.loads(path.read_bytes())
+        columns = plan["columns"].items() if plan[MARK] == VERSION else None
+    except (FileNotFoundError, IsADirectoryError):
+        raise PlanError(f"There is no plan {path}. {make}") from None
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        columns = None
+    if columns is None:
+        raise PlanError(f"{path} is not a plan of version {VERSION}. {make}")
+    return {name: from_entry(name, entry).to_dict() for name, entry in columns}

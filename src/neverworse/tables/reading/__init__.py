@@ -294,7 +294,7 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
         with zipfile.ZipFile(file.plain) as workbook:
             return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
     # There is one mark for each cell.
-    marks = (":",) if file.format == "json lines" else ()
+    marks: tuple[str, ...] = (":",) if file.format == "json lines" else ()
     if file.format == "csv":
         marks = ("\n", DelimitedText(file, options).delimiter)
     n_bytes, n_cells = Path(file.plain).stat().st_size, 0

@@ -1,11 +1,12 @@
-"""Columns of a table: found by their names, as NumPy arrays, and as labels."""
+"""Columns of a table: found by their names, as NumPy arrays, and how their text is written."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,24 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DAY, NUMBERS, Reading
+from neverworse.tables.preparation.notation import (
+    DAY,
+    NUMBERS,
+    ORDERS,
+    THOUSANDS,
+    Numbers,
+    Reading,
+    days,
+    matches,
+    normalised,
+    with_numbered_months,
+)
 from neverworse.tables.reading import StoredTable
+from neverworse.tables.reading.files import TableFile
 from neverworse.tables.reading.formats import (
     DELIMITERS,
+    DelimitedText,
+    ReadOptions,
     as_strings,
     decoded,
     is_text,
@@ -25,13 +40,16 @@ from neverworse.tables.reading.formats import (
     written,
 )
 
+DateOrder = Literal["day-first", "month-first"]
+
+FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
+MAJORITY = 0.5
+SAMPLE_VALUES = 1000  # values that tell whether a column may hold numbers or dates at all
+MAX_UNITS = 3  # in one column; what has more is text that begins with a number
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 # Features of dates: the days since 1970, and points on circles for the time of year, week and day.
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
-MAX_CLASSES = 200
-MIN_ROWS_FOR_SHARE = 10
-USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
 def as_table(X: Any) -> Any:
@@ -175,19 +193,6 @@ def date_part(stamps: Vector, part: str) -> Vector:
     return np.cos(angles) if wave == "cosine" else np.sin(angles)
 
 
-def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
-    """Return a column of numbers as weights of rows, if they can be."""
-    weights = numbers(name, column)
-    wrong = ~(weights >= 0.0) | np.isinf(weights)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
-        problem = f"The weight in row {row + 1:,} (column {name!r}) is {value}."
-        fix = "Weights must not be negative, infinite or missing."
-        raise TableError(problem, fix, column=name)
-    return weights
-
-
 def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
     """Return distinct values as text without spaces around it, None last, and rows' positions."""
     values, codes = distinct(column)
@@ -244,104 +249,144 @@ def _floats(column: pa.ChunkedArray) -> Vector:
     return floats.astype(np.float64, copy=False)
 
 
-# Labels
+# How texts are written
 
 
-@dataclass(frozen=True)
-class Target:
-    """The labels of a table."""
+def recognise(
+    column: Column, decimal: str | None = None, dates: DateOrder | None = None
+) -> tuple[Reading | None, str]:
+    """Return how the values of a column of text are written, if in any way, and what to check.
 
-    name: str  # of the column
-    classes: AnyArray  # in sorted order: whole numbers if all are, text otherwise
-    codes: Vector  # the position of each row's class among them, NaN where there is no label
-
-    @property
-    def labeled(self) -> Mask:
-        return ~np.isnan(self.codes)
-
-    @property
-    def class_names(self) -> list[str]:
-        return [str(value) for value in self.classes.tolist()]
-
-    def code_of(self, text: str) -> int | None:
-        """Return the position of a class that somebody wrote down; None if there is none."""
-        return self._positions.get(
-            written(text) if self.classes.dtype.kind == "i" else text.strip()
+    What is mostly numbers or dates, but not all of one kind, is an error.
+    """
+    n_values = len(column.values)
+    chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
+    some = normalised(column.values.take(chosen))
+    if n_values <= SAMPLE_VALUES and set(Reading("yes/no").parse(some).tolist()) == {0.0, 1.0}:
+        return Reading("yes/no"), ""
+    some_dates = with_numbered_months(some)
+    orders = [order for order in ORDERS if not np.isnan(days(some_dates, order)).all()]
+    if orders:
+        values = with_numbered_months(column.values)
+        fits = {order: ~np.isnan(days(values, order)) for order in orders}
+        if column.n_rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * column.n_known:
+            return _date(column, fits, dates), ""
+    if np.mean(np.asarray(Numbers(some).bodies.is_valid())) <= MAJORITY / 2.0:
+        return None, ""
+    values = normalised(column.values)
+    digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
+    if padded.any() and column.n_rows(digits) > MAJORITY * column.n_known:
+        return Reading("category"), (
+            f"Codes with leading zeros, such as {column.value(padded)!r}, are treated "
+            "as categories. If they are numbers, say so in a plan: --plan, --columns."
         )
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self.class_names)}
-
-    def counts(self) -> list[int]:
-        counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
-        return counted.tolist()
+    return _number(column, Numbers(values), decimal)
 
 
-def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
-    """Return the labels of a table; without `markers`, no class may look like one."""
-    column = find_column(table, name, "target")
-    if not table.num_rows:
-        raise TableError("The table has column names, but no rows.")
-    texts, codes = label_texts(column, markers or ())
-    classes = _sorted_classes({text for text in texts if text is not None})
-    known = Target(name, classes, np.empty(0))
-    positions = [np.nan if text is None else known.code_of(text) for text in texts]
-    target = Target(name, classes, np.array(positions, np.float64)[codes])
-    _check(target, suspect=markers is None)
-    return target
+def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
+    """Return options with what a sample of CSV files tells: decimal mark, codes with zeros."""
+    decimals: set[str] = set()
+    codes: set[str] = set()
+    for file in files:
+        table = DelimitedText(file, options).some_rows() if file.format == "csv" else pa.table({})
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values = normalised(column.drop_null().unique())
+            if matches(values, "^-?[0-9]+$").all():
+                codes |= {name} if matches(values, "^0[0-9]").any() else set()
+            elif "." not in decimals or not matches(values, "^-?[0-9]*[.]?[0-9]*$").all():
+                decimals |= _decimals(values)
+    decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
+    return replace(options, decimal=decimal, text=options.text | codes)
 
 
-def label_texts(
-    column: pa.ChunkedArray, markers: Collection[str]
-) -> tuple[list[str | None], Indices]:
-    """Return the distinct labels of a column, None for unlabeled, and each row's position."""
-    marked = {"", *(marker.strip() for marker in markers)}
-    values, codes = coded(column)
-    return [None if text in marked else text for text in values], codes
+def _decimals(values: pa.Array) -> set[str]:
+    """Return the decimal marks of numbers that could have no other."""
+    found = Numbers(values)
+    fits = {
+        decimal: np.logical_or.reduce([found.fits(t, decimal) for t in THOUSANDS if t != decimal])
+        for decimal in ".,"
+    }
+    if np.count_nonzero(fits["."] | fits[","]) <= MAJORITY * len(values):
+        return set()
+    return {one for one, other in (".,", ",.") if (fits[one] & ~fits[other]).any()}
 
 
-def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
-    """Count the rows with a label."""
-    texts, codes = label_texts(column, markers)
-    return int(np.count_nonzero(np.array([text is not None for text in texts])[codes]))
+def _date(column: Column, fits: Mapping[str, Mask], dates: DateOrder | None) -> Reading:
+    whole = [order for order, mask in fits.items() if mask.all()]
+    if not whole:
+        best = max(fits, key=lambda order: column.n_rows(fits[order]))
+        raise _mixed(column, f"dates ({best})", ~fits[best])
+    if len(whole) == 2 and not whole[0].startswith("day."):
+        if dates is None:
+            raise column.error(
+                f"dates such as {column.value(fits[whole[0]])!r}, and it is unclear "
+                "whether the day or the month comes first",
+                "Say so: --dates day-first, or --dates month-first.",
+            )
+        whole.sort(key=lambda order: not order.startswith(dates.partition("-")[0]))
+    return Reading("date", order="" if whole[0] == "year-month-day" else whole[0])
 
 
-def _sorted_classes(found: Collection[str]) -> AnyArray:
-    """Sort classes: numbers by their size, whole ones as numbers, and else as text."""
-    if not found or not all(map(spells_number, found)):
-        return np.array(sorted(found), dtype=object)
-    values = {float(text) for text in found}
-    if all(value.is_integer() and abs(value) < 2.0**53 for value in values):
-        return np.array(sorted(int(value) for value in values))
-    return np.array(sorted(found, key=float), dtype=object)
-
-
-def _check(target: Target, suspect: bool) -> None:
-    n_labeled = int(target.labeled.sum())
-    n_rows, n_classes = len(target.codes), len(target.classes)
-    name = target.name
-    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
-    if not n_labeled:
-        problem = f"No row has a label: column {name!r} is empty."
-        fix = "Label some rows of every class, or choose another column: --target COLUMN."
-    elif n_classes == 1:
-        only = cropped(target.class_names[0])
-        problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
-        fix = "Label rows of at least two classes; if empty cells mean a class, write its name."
-    elif n_classes > MAX_CLASSES or (n_labeled >= MIN_ROWS_FOR_SHARE and n_classes > n_labeled / 2):
-        kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
-        problem = (
-            f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "
-            f"looks like {kind}, not a class."
+def _number(column: Column, found: Numbers, decimal: str | None) -> tuple[Reading | None, str]:
+    marks = sorted(found.marks)
+    fits = {(t, d): found.fits(t, d) for d in ".," for t in ("", *marks) if t != d}
+    likely = np.logical_or.reduce(list(fits.values()))
+    counted = Counter(found.units.filter(pa.array(likely)).to_pylist())
+    units = [unit for unit, _ in counted.most_common(MAX_UNITS)]
+    likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
+    if column.n_rows(likely) <= MAJORITY * column.n_known:
+        return None, ""
+    in_unit = np.asarray(pc.equal(found.units, units[0]))
+    fits = {pair: mask & in_unit for pair, mask in fits.items()}
+    thousands = {d: t for (t, d), mask in fits.items() if mask.all()}
+    if thousands:
+        mark, check = _decimal_mark(column, found, thousands, decimal)
+        enclosed = bool(found.enclosed.any())
+        return Reading("number", mark, thousands[mark], units[0], enclosed), check
+    best = max(fits.values(), key=column.n_rows)
+    if len(units) > 1 and len(column.values) <= FEW_VALUES:
+        return None, (
+            f"{column.value(best)!r} and {column.value(~best)!r} are numbers in several units, so "
+            "they are categories. To use them as numbers, write all of them in one unit."
         )
-        fix = "Choose another target, or group its values."
-    elif suspicious and suspect and n_labeled == n_rows:
-        problem = f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}."
-        fix = (
-            f"If it marks unlabeled rows: --missing-label={suspicious[0]}. If it is a class, and "
-            "only empty cells are unlabeled: --missing-label=''."
+    raise _mixed(column, f"numbers such as {column.value(best)!r}", ~best)
+
+
+def _decimal_mark(
+    column: Column, found: Numbers, thousands: Mapping[str, str], decimal: str | None
+) -> tuple[str, str]:
+    """Choose one of the decimal marks that fit all values, given with those of `thousands`."""
+    marks = [mark for mark in ",." if mark in found.marks]
+    if not marks or decimal in thousands:
+        return decimal or ".", ""
+    has_mark, only = found.marks[marks[0]], next(iter(thousands))
+    example = column.value(has_mark)
+    if decimal is not None:
+        raise column.error(
+            f"numbers such as {example!r}, but the decimal mark of the table is {decimal!r}",
+            f"If {only!r} is the decimal mark: --decimal {only!r}; if it is that of this column "
+            "only, say so in a plan: --plan, --columns.",
         )
-    else:
-        return
-    raise TableError(problem, fix, code="label", column=name)
+    if len(thousands) == 1:
+        return only, ""
+    ungrouped = matches(found.bodies, "^[0-9]{4,}$")
+    if "," in marks and ("." in marks or ungrouped.any()):
+        other = column.value(found.marks.get(".", ungrouped))
+        raise column.error(
+            f"{example!r}, but also {other!r}: it is unclear which one is the decimal mark",
+            "Say so: --decimal '.', or --decimal ','.",
+        )
+    # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
+    read = found.floats(thousands["."], ".")[column.codes[column.first(has_mark)]]
+    return ".", f"{example!r} is read as {read:.10g}. If that is wrong: --decimal ','."
+
+
+def _mixed(column: Column, what: str, others: Mask) -> TableError:
+    every = (str(column.values[int(k)]) for k in np.flatnonzero(others))
+    return column.error(
+        f"{what}, but also {quoted(every)} in {column.n_rows(others):,} of its rows, first in row "
+        f"{column.first(others) + 1:,}",
+        f"If that marks missing values: --missing {column.value(others)!r}; if the column is a "
+        f"category: --categorical {column.name!r}; otherwise, write all of them in one notation "
+        "and unit.",
+    )
