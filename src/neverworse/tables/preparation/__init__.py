@@ -53,17 +53,24 @@ MIN_ROWS_FOR_SHARE = 10
 USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
-class TakesTables:
-    """Mixin for estimators that know tables with named columns, but no arrays."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class TakesTables(BaseEstimator):  # type: ignore[misc]
+    """An estimator that knows tables with named columns, but no arrays; see `TableClassifier`."""
+
+    categorical: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    columns: Mapping[str, Mapping[str, Any]] | None = None
+    decimal: str | None = None
+    dates: DateOrder | None = None
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
 
-class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
     What is made of which column stands under "Columns" in docs/command_line.md; `plans_` says why.
@@ -81,21 +88,6 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
     # levels, and of levels never seen before.
     places_: dict[str, AnyArray]
     plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
-
-    def __init__(
-        self,
-        *,
-        categorical: Sequence[str] = (),
-        drop: Sequence[str] = (),
-        columns: Mapping[str, Mapping[str, Any]] | None = None,
-        decimal: str | None = None,
-        dates: DateOrder | None = None,
-    ) -> None:
-        self.categorical = categorical
-        self.drop = drop
-        self.columns = columns
-        self.decimal = decimal
-        self.dates = dates
 
     def plan(self, X: Any) -> list[ColumnPlan]:
         """Decide what each column is, also of columns that cannot be read; see `fit`."""

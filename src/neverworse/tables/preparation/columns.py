@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
 from neverworse.tables.preparation.notation import (
@@ -244,9 +244,7 @@ def _wrong(name: str, reading: Reading, found: str, fix: str, row: int | None = 
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
-    one = column.num_chunks == 1  # which need not be copied
-    floats: AnyArray = column.chunk(0).to_numpy(zero_copy_only=False) if one else column.to_numpy()
-    return floats.astype(np.float64, copy=False)
+    return column.to_numpy().astype(np.float64, copy=False)
 
 
 # How texts are written
