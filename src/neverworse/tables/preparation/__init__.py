@@ -157,9 +157,9 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
         }
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
         starts = np.cumsum([0, *(batch.num_rows for batch in batches)])[:-1]
-        parts, numbers_of = np.split(features, starts[1:]), (first_row + starts).tolist()
+        parts, first_rows = np.split(features, starts[1:]), (first_row + starts).tolist()
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            list(pool.map(partial(self._fill, readings), parts, numbers_of, batches))
+            list(pool.map(partial(self._fill, readings), parts, first_rows, batches))
         return features
 
     @property

@@ -225,8 +225,7 @@ def days(values: pa.Array, order: str, *, zoned: bool = False) -> Vector:
 
 def _floats(texts: pa.Array) -> Vector:
     """Return numbers, 0 for empty text."""
-    values = pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64())
-    return np.asarray(values)
+    return np.asarray(pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64()))
 
 
 def matches(values: pa.Array, pattern: str) -> Mask:

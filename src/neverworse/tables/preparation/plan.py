@@ -37,8 +37,6 @@ from neverworse.tables.preparation.columns import (
 from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
 from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
-Kind = Literal["number", "category", "date", "dropped"]
-
 MAX_LEVELS = 30  # of a category that get an indicator of their own
 SAME_POINT = 1e-6  # numbers on a circle of radius 1 that differ less are the same
 # What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
@@ -65,7 +63,7 @@ class ColumnPlan:
     """A column, what it is taken for, and why."""
 
     name: str
-    kind: Kind
+    kind: Literal["number", "category", "date", "dropped"]
     note: str  # what is made of it, or why nothing is
     n_missing: int
     reading: Reading = DROP  # how its cells are read
@@ -314,9 +312,8 @@ def from_entry(name: str, entry: Any) -> Reading:
 
 def text_columns(columns: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
     """Return the columns of a plan whose text is left to `Reading.parse`, not to PyArrow."""
-    readings = {name: from_entry(name, entry) for name, entry in columns.items()}
-    native = (Reading("number", decimal or "."), Reading("date"), Reading("drop"))
-    return frozenset(name for name, reading in readings.items() if reading not in native)
+    native = (Reading("number", decimal or "."), DATES, DROP)
+    return frozenset(name for name in columns if from_entry(name, columns[name]) not in native)
 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
