@@ -282,9 +282,8 @@ class Target:
 
     def code_of(self, text: str) -> int | None:
         """Return the position of a class that somebody wrote down; None if there is none."""
-        return self._positions.get(
-            written(text) if self.classes.dtype.kind == "i" else text.strip()
-        )
+        name = written(text) if self.classes.dtype.kind == "i" else text.strip()
+        return self._positions.get(name)
 
     @cached_property
     def _positions(self) -> dict[str, int]:

@@ -265,7 +265,7 @@ def recognise(
     some_dates = with_numbered_months(some)
     orders = [order for order in ORDERS if not np.isnan(days(some_dates, order)).all()]
     if orders:
-        values = with_numbered_months(column.values)
+        values = with_numbered_months(normalised(column.values))
         fits = {order: ~np.isnan(days(values, order)) for order in orders}
         if column.n_rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * column.n_known:
             return _date(column, fits, dates), ""

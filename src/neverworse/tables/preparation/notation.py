@@ -176,8 +176,7 @@ class Numbers:
 
 
 def with_numbered_months(values: pa.Array) -> pa.Array:
-    """Return dates with the names of months replaced by numbers: "16 #1 2020" for 16-Jan-2020."""
-    values = normalised(values)
+    """Return normalised dates with numbers for names of months: "16 #1 2020" for 16-Jan-2020."""
     if matches(values, f"(?i){'|'.join(MONTHS)}").any():
         for number, names in enumerate(MONTHS, 1):
             pattern = rf"(?i)(?:^|{GAP})(?:{names})\p{{L}}{{0,6}}{GAP}"
