@@ -459,7 +459,7 @@ def test_columns_that_are_missing_later():
 def test_thousands_of_columns(monkeypatch):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(20, 3_000))
-    wide = pa.table({f"c{k}": values[:, k] for k in range(3_000)})
+    wide = pa.table(list(values.T), [f"c{k}" for k in range(3_000)])
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
     monkeypatch.setattr("neverworse.tables.preparation.MAX_FEATURES", 2_999)
     with pytest.raises(

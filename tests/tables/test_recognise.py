@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from neverworse.tables import TableError
+from neverworse.tables.preparation.columns import Column, recognise
 from neverworse.tables.preparation.notation import ORDERS, Reading
-from neverworse.tables.preparation.recognise import Column, recognise
 
 NBSP, NARROW = "\u00a0", "\u202f"
 

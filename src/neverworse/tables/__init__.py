@@ -16,22 +16,21 @@ from neverworse.tables._classifier import (
 from neverworse.tables._errors import ModelFileError, PlanError, TableError, believing, in_options
 from neverworse.tables._model_file import LoadedModel, load_model, save_model
 from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
-from neverworse.tables.preparation import TablePreparation
-from neverworse.tables.preparation.notation import KINDS
-from neverworse.tables.preparation.plan import ColumnPlan, check_readable, describe
-from neverworse.tables.preparation.recognise import (
-    DateOrder,
-    found_options,
-    read_plan,
-    text_columns,
-)
-from neverworse.tables.preparation.values import (
+from neverworse.tables.preparation import (
+    TablePreparation,
     Target,
-    coded,
     count_labels,
-    find_column,
     read_target,
     row_weights,
+)
+from neverworse.tables.preparation.columns import DateOrder, coded, find_column, found_options
+from neverworse.tables.preparation.notation import KINDS
+from neverworse.tables.preparation.plan import (
+    ColumnPlan,
+    check_readable,
+    describe,
+    read_plan,
+    text_columns,
 )
 from neverworse.tables.reading import StoredTable, is_large, read_table, stacked, store, table_files
 from neverworse.tables.reading.files import TableFile, printable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
 
@@ -23,9 +23,8 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores,
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation import TablePreparation, TakesTables
-from neverworse.tables.preparation.recognise import DateOrder
-from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
+from neverworse.tables.preparation import TablePreparation, TakesTables, Target, read_target
+from neverworse.tables.preparation.columns import as_table, as_text
 from neverworse.tables.reading import StoredTable
 from neverworse.tables.reading.formats import as_strings, decoded
 
@@ -39,7 +38,8 @@ def _has(method: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", self._classifier()), method)
 
 
-class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class TableClassifier(ClassifierMixin, TakesTables):  # type: ignore[misc]
     """Prepare the columns of a table, and classify its rows; never worse than with labels alone.
 
     This is what ``neverworse fit`` makes and saves.
@@ -84,22 +84,7 @@ class TableClassifier(TakesTables, ClassifierMixin, BaseEstimator):  # type: ign
     ['young' 'young' 'old' 'old' 'old' 'old']
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        categorical: Sequence[str] = (),
-        drop: Sequence[str] = (),
-        columns: Mapping[str, Mapping[str, Any]] | None = None,
-        decimal: str | None = None,
-        dates: DateOrder | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.categorical = categorical
-        self.drop = drop
-        self.columns = columns
-        self.decimal = decimal
-        self.dates = dates
+    estimator: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Prepare a table and fit the classifier.
@@ -203,6 +188,7 @@ class PreparedRows(ChunkedRows):
             yield verb(DenseRows(features), *own)
 
 
+@dataclass(eq=False, repr=False)
 class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fitted classifier with a threshold or calibrated probabilities, or both.
 
@@ -210,17 +196,10 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     `threshold`; `sigmoids` has slope and offset for each of `calibration_scores`.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        positive: int = 1,
-        threshold: float | None = None,
-        sigmoids: Matrix | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.positive = positive
-        self.threshold = threshold
-        self.sigmoids = sigmoids
+    estimator: Any
+    positive: int = 1
+    threshold: float | None = None
+    sigmoids: Matrix | None = None
 
     @property
     def classes_(self) -> Any:

@@ -16,8 +16,6 @@ OPTIONS = {
     "sample_weight": "--weight",
 }
 
-Code = Literal["file", "column", "value", "label", "memory", "option"]
-
 
 class TableError(ValueError):
     """A table that cannot be used as it is; the message says what to change.
@@ -47,7 +45,7 @@ class TableError(ValueError):
         problem: str,
         fix: str = "",
         *,
-        code: Code = "value",
+        code: Literal["file", "column", "value", "label", "memory", "option"] = "value",
         column: str | None = None,
         row: int | None = None,
     ) -> None:

@@ -35,7 +35,6 @@ OLDEST_SKOPS = "0.14"  # files could make those before 0.13 run code
 OLDEST_PROTOCOL = 2  # skops reads older ones with other loaders, which are not on our lists
 MAX_BYTES = 4 * 2**30  # bytes of all members, unpacked
 FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
 WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
 DAMAGED = f"it is damaged, or changed since it was written. {AGAIN}"
 PICKLE = b"\x80"  # followed by the version of the protocol
@@ -287,8 +286,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with ZipFile(buffer, "w") as archive:
         for name, contents in members.items():
-            info = ZipInfo(name, LONG_AGO)
-            # Text shrinks to a tenth; numbers do not.
-            info.compress_type = ZIP_DEFLATED if name.endswith(".json") else ZIP_STORED
-            archive.writestr(info, contents)
+            # Text shrinks to a tenth; numbers do not. Without a date, members are of 1980.
+            method = ZIP_DEFLATED if name.endswith(".json") else ZIP_STORED
+            archive.writestr(ZipInfo(name), contents, method)
     return buffer.getvalue()

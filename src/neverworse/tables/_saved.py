@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
@@ -18,17 +17,10 @@ from neverworse._words import count, quoted
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier, id_texts, outputs, with_names
 from neverworse.tables._errors import ModelFileError, TableError, believing, in_options
-from neverworse.tables.preparation import TablePreparation
+from neverworse.tables.preparation import TablePreparation, label_texts, row_weights
+from neverworse.tables.preparation.columns import check_columns, check_known, find_column, numbers
 from neverworse.tables.preparation.notation import DATES, Reading
-from neverworse.tables.preparation.recognise import from_entry, text_columns
-from neverworse.tables.preparation.values import (
-    check_columns,
-    check_known,
-    find_column,
-    label_texts,
-    numbers,
-    row_weights,
-)
+from neverworse.tables.preparation.plan import from_entry, text_columns
 from neverworse.tables.reading import check_unique, stream_batches
 from neverworse.tables.reading.files import TableFile
 from neverworse.tables.reading.formats import TEXT, ReadOptions, written
@@ -75,8 +67,7 @@ def predict_batches(
     """Yield predictions of one batch of rows after another; rows have ids, or else numbers."""
     ids = [] if id_name is None else [id_name]
     with believing(USING):
-        model = copy(model)
-        model.preparation_ = preparation = model.preparation_.with_decimal(options.decimal)
+        preparation = model.preparation_.with_decimal(options.decimal)
         used = preparation.used_names
         options = replace(options, decimal=preparation.decimal)
         types = dict.fromkeys(ids, TEXT) | _types(preparation, options.decimal or ".")
@@ -91,12 +82,33 @@ def predict_batches(
             known = {*preparation.feature_names_in_, *ids, *noticed.expected, *noticed.extra}
             noticed.extra += tuple(name for name in names if name not in known)
 
+    def predicted(table: pa.Table) -> pa.Table:
+        for name, levels in preparation.new_levels(table).items():
+            counter = noticed.new_levels.setdefault(name, Counter())
+            if len(counter) < MAX_LEVELS:
+                counter.update(levels)
+        features = preparation.transform(table, first_row=noticed.n_rows)
+        best, scores, shares = outputs(model.estimator_, features)
+        names = [str(name) for name in model.classes_.tolist()]
+        columns = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
+        if probabilities:
+            if shares is None:
+                fix = "Leave out --probabilities."
+                raise TableError("This model has no probabilities.", fix, code="option")
+            columns |= {f"probability: {name}": shares[:, k] for k, name in enumerate(names)}
+        row_names = np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1
+        id_column = pa.array(row_names) if id_name is None else id_texts(table.column(id_name))
+        noticed.n_rows += len(best)
+        counts = np.bincount(best, minlength=len(names)).tolist()
+        noticed.classes.update(dict(zip(names, counts, strict=True)))
+        return pa.table(with_names(columns, id_name, id_column))
+
     for file in files:
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
                 with believing(USING):
-                    predicted = _predicted(model, batch, noticed, id_name, probabilities)
-                yield predicted
+                    found = predicted(batch)
+                yield found
 
 
 def _types(preparation: TablePreparation, decimal: str) -> dict[str, pa.DataType]:
@@ -111,34 +123,6 @@ def _types(preparation: TablePreparation, decimal: str) -> dict[str, pa.DataType
             unit = "ns" if native.startswith("timestamp[ns") else "us"
             types[name] = pa.timestamp(unit, "UTC" if "tz=" in native else None)
     return types
-
-
-def _predicted(
-    model: TableClassifier,
-    table: pa.Table,
-    noticed: Noticed,
-    id_name: str | None,
-    probabilities: bool,
-) -> pa.Table:
-    for name, levels in model.preparation_.new_levels(table).items():
-        counter = noticed.new_levels.setdefault(name, Counter())
-        if len(counter) < MAX_LEVELS:
-            counter.update(levels)
-    features = model.preparation_.transform(table, first_row=noticed.n_rows)
-    best, scores, shares = outputs(model.estimator_, features)
-    names = [str(name) for name in model.classes_.tolist()]
-    columns: dict[str, Any] = {"prediction": pa.array(names).take(pa.array(best)), "score": scores}
-    if probabilities and shares is None:
-        fix = "Leave out --probabilities."
-        raise TableError("This model has no probabilities.", fix, code="option")
-    if probabilities and shares is not None:
-        columns |= {f"probability: {name}": shares[:, k] for k, name in enumerate(names)}
-    row_names = np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1
-    ids = pa.array(row_names) if id_name is None else id_texts(table.column(id_name))
-    noticed.n_rows += len(best)
-    counts = np.bincount(best, minlength=len(names)).tolist()
-    noticed.classes.update(dict(zip(names, counts, strict=True)))
-    return pa.table(with_names(columns, id_name, ids))
 
 
 # Audits

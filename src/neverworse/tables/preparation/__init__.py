@@ -1,14 +1,14 @@
-"""From the columns of a table to features."""
+"""From the columns of a table to features, labels and weights."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +17,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse._words import count, cropped
-from neverworse.tables._errors import TableError
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse._words import count, cropped, nearest
+from neverworse.tables._errors import PlanError, TableError
+from neverworse.tables.preparation.columns import (
+    DateOrder,
+    as_table,
+    check_columns,
+    check_known,
+    coded,
+    date_part,
+    find_column,
+    numbers,
+)
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (
     CATEGORY,
@@ -27,37 +37,40 @@ from neverworse.tables.preparation.plan import (
     MAX_LEVELS,
     ColumnPlan,
     check_readable,
+    from_entry,
     level_counts,
     plan_columns,
     too_large,
 )
-from neverworse.tables.preparation.recognise import DateOrder, check_plan, from_entry
-from neverworse.tables.preparation.values import (
-    as_table,
-    check_columns,
-    check_known,
-    coded,
-    date_part,
-    numbers,
-)
+from neverworse.tables.reading.formats import spells_number, written
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
+MAX_CLASSES = 200
+MIN_ROWS_FOR_SHARE = 10
+USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
-class TakesTables:
-    """Mixin for estimators that know tables with named columns, but no arrays."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class TakesTables(BaseEstimator):  # type: ignore[misc]
+    """An estimator that knows tables with named columns, but no arrays; see `TableClassifier`."""
+
+    categorical: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    columns: Mapping[str, Mapping[str, Any]] | None = None
+    decimal: str | None = None
+    dates: DateOrder | None = None
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
 
-class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
     What is made of which column stands under "Columns" in docs/command_line.md; `plans_` says why.
@@ -76,28 +89,18 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
     places_: dict[str, AnyArray]
     plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
 
-    def __init__(
-        self,
-        *,
-        categorical: Sequence[str] = (),
-        drop: Sequence[str] = (),
-        columns: Mapping[str, Mapping[str, Any]] | None = None,
-        decimal: str | None = None,
-        dates: DateOrder | None = None,
-    ) -> None:
-        self.categorical = categorical
-        self.drop = drop
-        self.columns = columns
-        self.decimal = decimal
-        self.dates = dates
-
     def plan(self, X: Any) -> list[ColumnPlan]:
         """Decide what each column is, also of columns that cannot be read; see `fit`."""
         table = as_table(X)
         names = table.column_names
         if not table.num_rows:
             raise TableError("The table has no rows.")
-        known = check_plan(self.columns or {}, names)
+        columns = self.columns or {}
+        for name in columns:
+            if name not in names:
+                problem = f"The plan has a column {name!r}, but the table does not."
+                raise PlanError(f"{problem} {nearest(name, names)}")
+        known = {name: from_entry(name, entry) for name, entry in columns.items()}
         check_known(names, self.categorical, "categorical")
         check_known(names, self.drop, "drop")
         # What the options say goes before the plan.
@@ -152,13 +155,11 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
             name: replace(from_entry(name, self.plan_[name]), native=self.types_[name])
             for name in self.used_names
         }
-
         batches = table.select(self.used_names).to_batches(BATCH_ROWS)
-        ends = np.cumsum([batch.num_rows for batch in batches])
-        parts = np.split(features, ends[:-1])
-        starts = first_row + ends - [batch.num_rows for batch in batches]
+        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])[:-1]
+        parts, first_rows = np.split(features, starts[1:]), (first_row + starts).tolist()
         with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
-            list(pool.map(partial(self._fill, readings), parts, starts.tolist(), batches))
+            list(pool.map(partial(self._fill, readings), parts, first_rows, batches))
         return features
 
     @property
@@ -175,13 +176,10 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         """Count values of categories that it was not fitted to, by column."""
         table, found = as_table(X), {}
         for name in self.category_names_:
-            counted = level_counts(table.column(name))
-            for level in self.levels_[name]:
-                counted.pop(level, None)
-            if counted:
-                found[name] = Counter(
-                    {"(missing)" if level is None else level: n for level, n in counted.items()}
-                )
+            known, counted = set(self.levels_[name]), level_counts(table.column(name)).items()
+            new = {"(missing)" if v is None else v: n for v, n in counted if v not in known}
+            if new:
+                found[name] = Counter(new)
         return found
 
     def units(self) -> Vector:
@@ -226,7 +224,7 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
             places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
-            numbered = np.array([number.get(value and value.strip(), -1) for value in found])
+            numbered = np.array([number.get(value, -1) for value in found])
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = places[np.minimum(numbered, len(places) - 2)][codes]
             rows = np.flatnonzero(which >= 0)
@@ -261,3 +259,118 @@ class TablePreparation(TakesTables, TransformerMixin, BaseEstimator):  # type: i
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
+
+
+# Labels and weights
+
+
+@dataclass(frozen=True)
+class Target:
+    """The labels of a table."""
+
+    name: str  # of the column
+    classes: AnyArray  # in sorted order: whole numbers if all are, text otherwise
+    codes: Vector  # the position of each row's class among them, NaN where there is no label
+
+    @property
+    def labeled(self) -> Mask:
+        return ~np.isnan(self.codes)
+
+    @property
+    def class_names(self) -> list[str]:
+        return [str(value) for value in self.classes.tolist()]
+
+    def code_of(self, text: str) -> int | None:
+        """Return the position of a class that somebody wrote down; None if there is none."""
+        name = written(text) if self.classes.dtype.kind == "i" else text.strip()
+        return self._positions.get(name)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.class_names)}
+
+    def counts(self) -> list[int]:
+        counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
+        return counted.tolist()
+
+
+def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
+    """Return the labels of a table; without `markers`, no class may look like one."""
+    column = find_column(table, name, "target")
+    if not table.num_rows:
+        raise TableError("The table has column names, but no rows.")
+    texts, codes = label_texts(column, markers or ())
+    classes = _sorted_classes({text for text in texts if text is not None})
+    known = Target(name, classes, np.empty(0))
+    positions = [np.nan if text is None else known.code_of(text) for text in texts]
+    target = Target(name, classes, np.array(positions, np.float64)[codes])
+    _check(target, suspect=markers is None)
+    return target
+
+
+def label_texts(
+    column: pa.ChunkedArray, markers: Collection[str]
+) -> tuple[list[str | None], Indices]:
+    """Return the distinct labels of a column, None for unlabeled, and each row's position."""
+    marked = {"", *(marker.strip() for marker in markers)}
+    values, codes = coded(column)
+    return [None if text in marked else text for text in values], codes
+
+
+def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
+    """Count the rows with a label."""
+    texts, codes = label_texts(column, markers)
+    return int(np.count_nonzero(np.array([text is not None for text in texts])[codes]))
+
+
+def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
+    """Return a column of numbers as weights of rows, if they can be."""
+    weights = numbers(name, column)
+    wrong = ~(weights >= 0.0) | np.isinf(weights)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        problem = f"The weight in row {row + 1:,} (column {name!r}) is {value}."
+        fix = "Weights must not be negative, infinite or missing."
+        raise TableError(problem, fix, column=name)
+    return weights
+
+
+def _sorted_classes(found: Collection[str]) -> AnyArray:
+    """Sort classes: numbers by their size, whole ones as numbers, and else as text."""
+    if not found or not all(map(spells_number, found)):
+        return np.array(sorted(found), dtype=object)
+    values = {float(text) for text in found}
+    if all(value.is_integer() and abs(value) < 2.0**53 for value in values):
+        return np.array(sorted(int(value) for value in values))
+    return np.array(sorted(found, key=float), dtype=object)
+
+
+def _check(target: Target, suspect: bool) -> None:
+    n_labeled = int(target.labeled.sum())
+    n_rows, n_classes = len(target.codes), len(target.classes)
+    name = target.name
+    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
+    if not n_labeled:
+        problem = f"No row has a label: column {name!r} is empty."
+        fix = "Label some rows of every class, or choose another column: --target COLUMN."
+    elif n_classes == 1:
+        only = cropped(target.class_names[0])
+        problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
+        fix = "Label rows of at least two classes; if empty cells mean a class, write its name."
+    elif n_classes > MAX_CLASSES or (n_labeled >= MIN_ROWS_FOR_SHARE and n_classes > n_labeled / 2):
+        kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
+        problem = (
+            f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "
+            f"looks like {kind}, not a class."
+        )
+        fix = "Choose another target, or group its values."
+    elif suspicious and suspect and n_labeled == n_rows:
+        problem = f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}."
+        fix = (
+            f"If it marks unlabeled rows: --missing-label={suspicious[0]}. If it is a class, and "
+            "only empty cells are unlabeled: --missing-label=''."
+        )
+    else:
+        return
+    raise TableError(problem, fix, code="label", column=name)

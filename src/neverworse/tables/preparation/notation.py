@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,11 +38,8 @@ MONTHS = (  # in English, German, French and Spanish, as far as the first letter
     *("jul|juil", "aug|aoû|aou|ago", "sep", "oct|okt", "nov", "dec|dez|déc|dic"),
 )
 GAP = r"(?:[.,]? |[-./])"  # beside the name of a month
-YES = frozenset(
-    ("yes", "y", "true", "t", "ja", "j", "oui", "sí", "si", "sì", "sim", "wahr", "vrai")
-)
-NO = frozenset(("no", "n", "false", "f", "nein", "non", "não", "nao", "nee", "falsch", "faux"))
-TRUE, FALSE = frozenset(("true", "1")), frozenset(("false", "0"))
+YES = ("yes", "y", "true", "t", "ja", "j", "oui", "sí", "si", "sì", "sim", "wahr", "vrai")
+NO = ("no", "n", "false", "f", "nein", "non", "não", "nao", "nee", "falsch", "faux")
 THOUSANDS = ("", ",", ".", " ", "'")
 DAY = 86_400.0  # seconds
 ISO = "year-month-day"
@@ -107,15 +105,15 @@ class Reading:
         values = normalised(values)
         if self.kind == "yes/no" or self._native == "bool":
             lower = pc.utf8_lower(values)
-            meant = (TRUE, FALSE) if self._native == "bool" else (YES, NO)
-            yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in meant)
+            meant = (("true", "1"), ("false", "0")) if self._native == "bool" else (YES, NO)
+            yes, no = (_mask(pc.is_in(lower, pa.array(words))) for words in meant)
             return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
         if self._native == "time":  # in seconds
             return DAY * days(pc.binary_join_element_wise("1970-01-01", values, " "), ISO)
         if self.kind == "date":
             zoned = "tz=" in self.native
             return days(with_numbered_months(values), self.order or ISO, zoned=zoned)
-        found = Numbers.find(values)
+        found = Numbers(values)
         fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
@@ -135,18 +133,10 @@ def normalised(values: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(values)
 
 
-@dataclass(frozen=True)
 class Numbers:
     """Parts of texts that are numbers; other texts have no body."""
 
-    bodies: pa.Array
-    powers: pa.Array
-    units: pa.Array
-    negative: Mask
-    enclosed: Mask
-
-    @classmethod
-    def find(cls, values: pa.Array) -> Self:
+    def __init__(self, values: pa.Array) -> None:
         found = pc.extract_regex(values, NUMBER)
         part = {field.name: pc.struct_field(found, field.name) for field in found.type}
         there = {name: _mask(pc.not_equal(cells, "")) for name, cells in part.items()}
@@ -155,18 +145,12 @@ class Numbers:
         known &= there["open"] == there["close"]
         known &= ~(there["sign"] & there["inner"]) & ~(there["before"] & there["after"])
         known &= ~(there["open"] & (there["sign"] | there["inner"]))
-        unit = pc.utf8_trim_whitespace(
-            pc.binary_join_element_wise(part["before"], part["after"], "")
-        )
-        sign = pc.binary_join_element_wise(part["sign"], part["inner"], "")
-        bodies = pc.if_else(pa.array(known), part["body"], pa.scalar(None, pa.string()))
-        return cls(
-            bodies,
-            part["power"],
-            pc.fill_null(unit, ""),
-            _mask(pc.equal(sign, "-")) | there["open"],
-            there["open"],
-        )
+        units = pc.binary_join_element_wise(part["before"], part["after"], "")
+        signs = pc.binary_join_element_wise(part["sign"], part["inner"], "")
+        self.bodies = pc.if_else(pa.array(known), part["body"], pa.scalar(None, pa.string()))
+        self.powers, self.enclosed = part["power"], there["open"]
+        self.units = pc.fill_null(pc.utf8_trim_whitespace(units), "")
+        self.negative = _mask(pc.equal(signs, "-")) | self.enclosed
 
     def fits(self, thousands: str, decimal: str) -> Mask:
         """Whether each value is a number with these marks, either of which it may lack."""
@@ -184,18 +168,15 @@ class Numbers:
         values: Vector = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return np.where(self.negative, -values, values)
 
-    def marks(self) -> set[str]:
-        """Return which marks there are between digits."""
-        return {mark for mark in ",.' " if self.has_mark(mark).any()}
-
-    def has_mark(self, mark: str) -> Mask:
-        """Whether each value has a mark between its digits."""
-        return _mask(pc.match_substring(self.bodies, mark))
+    @cached_property
+    def marks(self) -> dict[str, Mask]:
+        """The marks that there are between digits, and which values have them."""
+        found = {mark: _mask(pc.match_substring(self.bodies, mark)) for mark in ",.' "}
+        return {mark: mask for mark, mask in found.items() if mask.any()}
 
 
 def with_numbered_months(values: pa.Array) -> pa.Array:
-    """Return dates with the names of months replaced by numbers: "16 #1 2020" for 16-Jan-2020."""
-    values = normalised(values)
+    """Return normalised dates with numbers for names of months: "16 #1 2020" for 16-Jan-2020."""
     if matches(values, f"(?i){'|'.join(MONTHS)}").any():
         for number, names in enumerate(MONTHS, 1):
             pattern = rf"(?i)(?:^|{GAP})(?:{names})\p{{L}}{{0,6}}{GAP}"
@@ -243,8 +224,7 @@ def days(values: pa.Array, order: str, *, zoned: bool = False) -> Vector:
 
 def _floats(texts: pa.Array) -> Vector:
     """Return numbers, 0 for empty text."""
-    values = pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64())
-    return np.asarray(values)
+    return np.asarray(pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64()))
 
 
 def matches(values: pa.Array, pattern: str) -> Mask:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,20 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Vector
-from neverworse._words import cropped, percent
-from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
-from neverworse.tables.preparation.recognise import (
+from neverworse._words import cropped, nearest, percent
+from neverworse.tables._errors import PlanError, TableError
+from neverworse.tables.preparation.columns import (
+    DATE_PARTS,
     FEW_VALUES,
     MAJORITY,
-    MARK,
-    VERSION,
     Column,
     DateOrder,
-    recognise,
-)
-from neverworse.tables.preparation.values import (
-    DATE_PARTS,
     as_text,
     coded,
     date_part,
@@ -36,10 +32,10 @@ from neverworse.tables.preparation.values import (
     is_date,
     is_number,
     numbers,
+    recognise,
 )
+from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
 from neverworse.tables.reading.formats import TEXT, decoded, is_text
-
-Kind = Literal["number", "category", "date", "dropped"]
 
 MAX_LEVELS = 30  # of a category that get an indicator of their own
 SAME_POINT = 1e-6  # numbers on a circle of radius 1 that differ less are the same
@@ -54,6 +50,11 @@ SENTINELS = {float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7
 CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
+# Of plans in files.
+VERSION = 1
+MARK = "neverworse_plan"
+READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
+ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
 N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
 
 
@@ -62,7 +63,7 @@ class ColumnPlan:
     """A column, what it is taken for, and why."""
 
     name: str
-    kind: Kind
+    kind: Literal["number", "category", "date", "dropped"]
     note: str  # what is made of it, or why nothing is
     n_missing: int
     reading: Reading = DROP  # how its cells are read
@@ -70,7 +71,7 @@ class ColumnPlan:
     look: str = ""  # what people should look at, and what they can do about it
     # Of a category, the most frequent first; None stands for missing values.
     levels: tuple[str | None, ...] = ()
-    parts: tuple[str, ...] = ()  # of a date, see `date_part`
+    parts: tuple[str, ...] = ()  # of a number or a date, see `date_part`
     means: tuple[float, ...] = ()  # of a number, or of the parts of a date
     variances: tuple[float, ...] = ()
     error: TableError | None = None  # why a column cannot be read
@@ -211,7 +212,7 @@ def _scaled(column: Column, reading: Reading) -> ColumnPlan:
     look = "" if dates else _sentinel(known)
     about = (note, n_missing, reading, read_as, look)
     planned = ColumnPlan(name, "date" if dates else "number", *about)
-    return replace(planned, parts=tuple(parts) if dates else (), means=means, variances=variances)
+    return replace(planned, parts=tuple(parts), means=means, variances=variances)
 
 
 def _sentinel(values: Vector) -> str:
@@ -246,29 +247,30 @@ def _text(column: Column, look: str, read_as: str) -> ColumnPlan:
         )
         note = f"text, with {n_values:,} different values in {n_known:,} rows"
         return _dropped(column, note, look)
-    planned = _levels(column)
-    is_used = planned.kind == "category"
-    return replace(planned, read_as=read_as, look=look) if is_used else planned
+    return _levels(column, read_as, look)
 
 
-def _levels(column: Column) -> ColumnPlan:
+def _levels(column: Column, read_as: str = CATEGORY.words, look: str = "") -> ColumnPlan:
     levels = tuple(level for level, _ in level_counts(column.data).most_common())
     if len(levels) < 2:
         return _dropped(column, CONSTANT)
     baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
-    about = (note, column.n_missing, CATEGORY, CATEGORY.words)
-    return ColumnPlan(column.name, "category", *about, levels=levels)
+    about = (note, column.n_missing, CATEGORY, read_as, look, levels)
+    return ColumnPlan(column.name, "category", *about)
 
 
 def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
-    """Count the levels of a category: spaces around a value do not matter, None is missing."""
+    """Count the levels of a category; None is missing."""
     values, codes = coded(column)
     counted: Counter[str | None] = Counter()
     for value, n_rows in zip(values, np.bincount(codes, minlength=len(values)), strict=True):
         if n_rows:
-            counted[value and value.strip()] += int(n_rows)
+            counted[value] += int(n_rows)
     return counted
+
+
+# Plans in files
 
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
@@ -294,3 +296,36 @@ def _examples(data: pa.ChunkedArray) -> list[str]:
     texts = map(str, some.to_pylist()) if pa.types.is_nested(some.type) else as_text(some)
     different = list(dict.fromkeys(text for text in texts if text is not None))
     return [cropped(text, MAX_EXAMPLE_LENGTH) for text in different[:N_EXAMPLES]]
+
+
+def from_entry(name: str, entry: Any) -> Reading:
+    """Return how a plan wants a column to be read."""
+    entry = entry if isinstance(entry, Mapping) else {}
+    unknown = [key for key in entry if key not in (*READ, *ABOUT)]
+    try:
+        if unknown:
+            raise ValueError(f"it has {unknown[0]!r}. {nearest(unknown[0], READ)}".rstrip("."))
+        return Reading(**{"kind": None, **{key: entry[key] for key in READ if key in entry}})
+    except ValueError as error:
+        raise PlanError(f"The plan for column {name!r} cannot be used: {error}.") from None
+
+
+def text_columns(columns: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
+    """Return the columns of a plan whose text is left to `Reading.parse`, not to PyArrow."""
+    native = (Reading("number", decimal or "."), DATES, DROP)
+    return frozenset(name for name in columns if from_entry(name, columns[name]) not in native)
+
+
+def read_plan(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what a file says about columns; each entry is checked."""
+    make = f"Make one with --plan {path.stem or 'plan'}.json."
+    try:
+        plan = json.loads(path.read_bytes())
+        columns = plan["columns"].items() if plan[MARK] == VERSION else None
+    except (FileNotFoundError, IsADirectoryError):
+        raise PlanError(f"There is no plan {path}. {make}") from None
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        columns = None
+    if columns is None:
+        raise PlanError(f"{path} is not a plan of version {VERSION}. {make}")
+    return {name: from_entry(name, entry).to_dict() for name, entry in columns}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,26 +88,25 @@ def stream_batches(
     file: TableFile, options: ReadOptions, types: Types, check: Check
 ) -> Iterator[pa.Table]:
     """Read columns of a file, text as these types, in batches, if `check` accepts all names."""
-    source: Any
+
+    def wanted(names: Sequence[str]) -> Types:
+        check(file.name, names)
+        there = set(names)
+        return {name: kind for name, kind in types.items() if name in there}
+
+    batches: Iterable[pa.RecordBatch]
     with file.explained():
         if file.format == "csv":
-            source = DelimitedText(file, options)
-            names = source.names
+            text = DelimitedText(file, options)
+            batches = text.stream(wanted(text.names))
         elif file.format == "parquet":
             # No read-ahead: a row group may be larger than the memory that is left.
-            source = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
-            names = source.schema_arrow.names
+            stored = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
+            columns = list(wanted(stored.schema_arrow.names))
+            batches = map(valid, stored.iter_batches(BATCH_ROWS, columns=columns))
         else:
-            source = _read_file(file, options)
-            names = source.column_names
-        check(file.name, names)
-        wanted = {name: kind for name, kind in types.items() if name in set(names)}
-        if file.format == "csv":
-            batches = source.stream(wanted)
-        elif file.format == "parquet":
-            batches = map(valid, source.iter_batches(BATCH_ROWS, columns=list(wanted)))
-        else:
-            batches = source.select(list(wanted)).to_batches(BATCH_ROWS)
+            table = _read_file(file, options)
+            batches = table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
         for batch in batches:
             yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
@@ -294,11 +293,10 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
     if file.format == "excel" and zipfile.is_zipfile(file.plain):
         with zipfile.ZipFile(file.plain) as workbook:
             return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
-    marks: tuple[str, ...] = ()  # there is one for each cell
+    # There is one mark for each cell.
+    marks: tuple[str, ...] = (":",) if file.format == "json lines" else ()
     if file.format == "csv":
         marks = ("\n", DelimitedText(file, options).delimiter)
-    elif file.format == "json lines":
-        marks = (":",)
     n_bytes, n_cells = Path(file.plain).stat().st_size, 0
     needed = float(BYTES_PER_CHARACTER * n_bytes)
     with Path(file.plain).open("rb") as stream:

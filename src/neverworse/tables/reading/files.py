@@ -44,10 +44,7 @@ BINARY: dict[bytes, Format] = {
 }
 # What libraries raise for damaged files. Their words help only if they are about text, if PyArrow
 # does not support a feature, or if zipfile asks for a password (a RuntimeError).
-DAMAGED = (
-    *(EOFError, OSError, pa.ArrowException),
-    *(lzma.LZMAError, zipfile.BadZipFile, zlib.error),
-)
+DAMAGED = (EOFError, OSError, pa.ArrowException, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 NOT_UTF8 = (
     "is not UTF-8 text.",
     "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (Excel).",

@@ -42,7 +42,7 @@ END = "\x1a end of file"
 JSON_BYTES = 16 << 20  # of a block, in which a row must fit
 MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STRING = re.compile(rb'"(?:[^"\\\n\r]|\\[^\n\r])*"')
+_STRING = re.compile(rb'"(?:[^"\\\n\r]++|\\[^\n\r])*+"')
 
 Types = Mapping[str, pa.DataType]
 
@@ -66,8 +66,7 @@ class ReadOptions:
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are strings, or refer to a dictionary of strings."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(check(kind) for check in checks)
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def decoded(column: Any) -> Any:
@@ -105,7 +104,21 @@ class DelimitedText:
     """A file of delimited text; errors of PyArrow are left to `TableFile.explained`."""
 
     def __init__(self, file: TableFile, options: ReadOptions) -> None:
-        self.file, self.options = file, options
+        self.file, self.options, start = file, options, file.head
+        known: str | None = options.encoding or signature(start, BOMS)
+        if known is None and b"\x00" in start:
+            fix = "Export the table as CSV or Parquet, or name its encoding: --encoding utf-16."
+            raise file.error("is neither text nor a known format.", fix)
+        self._encoding = known or "utf-8"
+        try:  # the first bytes may end within a character
+            head = codecs.getincrementaldecoder(self._encoding)().decode(start)
+        except UnicodeError:
+            raise file.error(*NOT_UTF8) from None
+        head = head.removeprefix("\ufeff")
+        # The line before the names of columns in which Excel names the delimiter.
+        excel = re.match(r'"?sep=(.)"?\r?\n', head)
+        self._n_skipped, self._first_lines = (1, head[excel.end() :]) if excel else (0, head)
+        self.delimiter = options.delimiter or (excel[1] if excel else delimiter_of(head))
 
     def read(self) -> pa.Table:
         """Read all rows; the type of a column is found from all of its values."""
@@ -181,11 +194,6 @@ class DelimitedText:
             return pa.table({})
 
     @cached_property
-    def delimiter(self) -> str:
-        said = self._excel_line[1] if self._excel_line else delimiter_of(self._head)
-        return self.options.delimiter or said
-
-    @cached_property
     def names(self) -> list[str]:
         rows = csv.reader(io.StringIO(self._first_lines), delimiter=self.delimiter)
         try:
@@ -225,9 +233,8 @@ class DelimitedText:
             stack.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_CELL))
             text = io.TextIOWrapper(file, self._encoding, "replace", newline="")
             # Behind all rows, END is a row of its own, unless there is an open quote.
-            n_skipped = self._reading(BLOCK_BYTES).skip_rows
-            lines = chain(islice(text, n_skipped, None), [f'"{END}'])
-            rows, line = csv.reader(lines, delimiter=self.delimiter), n_skipped + 1
+            lines = chain(islice(text, self._n_skipped, None), [f'"{END}'])
+            rows, line = csv.reader(lines, delimiter=self.delimiter), self._n_skipped + 1
             for row in rows:
                 if row == [END]:
                     break
@@ -241,13 +248,13 @@ class DelimitedText:
                         "Put quotes around cells that contain the delimiter, close quotes that are "
                         "open, or name another delimiter: --delimiter.",
                     )
-                line = n_skipped + rows.line_num + 1
+                line = self._n_skipped + rows.line_num + 1
 
     def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
         utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
         encoding = "utf8" if utf8 else self._encoding
-        skip = 1 if self._excel_line else 0
-        return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size, skip_rows=skip)
+        skipped = self._n_skipped
+        return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size, skip_rows=skipped)
 
     def _conversion(self, types: Types) -> arrow_csv.ConvertOptions:
         return arrow_csv.ConvertOptions(
@@ -256,32 +263,6 @@ class DelimitedText:
             decimal_point=self.options.decimal or ".",
             null_values=list(self.options.words),
         )
-
-    @property
-    def _first_lines(self) -> str:
-        return self._head[self._excel_line.end() :] if self._excel_line else self._head
-
-    @cached_property
-    def _excel_line(self) -> re.Match[str] | None:
-        """The line before the names of columns in which Excel names the delimiter."""
-        return re.match(r'"?sep=(.)"?\r?\n', self._head)
-
-    @cached_property
-    def _head(self) -> str:
-        """The first bytes as text; they may end within a character."""
-        decoder = codecs.getincrementaldecoder(self._encoding)()
-        try:
-            return decoder.decode(self.file.head, final=False).removeprefix("\ufeff")
-        except UnicodeError:
-            raise self.file.error(*NOT_UTF8) from None
-
-    @cached_property
-    def _encoding(self) -> str:
-        known: str | None = self.options.encoding or signature(self.file.head, BOMS)
-        if known is None and b"\x00" in self.file.head:
-            fix = "Export the table as CSV or Parquet, or name its encoding: --encoding utf-16."
-            raise self.file.error("is neither text nor a known format.", fix)
-        return known or "utf-8"
 
 
 def delimiter_of(text: str) -> str:
