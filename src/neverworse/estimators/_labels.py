@@ -136,9 +136,13 @@ def distinct_labels(labels: AnyArray) -> _Labels:
         often = labels[len(labels) // 2 :][:1]
         found = np.unique(np.concatenate([often, labels[labels != often]]))
         return _Labels(found, found != found, np.searchsorted(found, labels))
+    # Equal objects of one type are one label. Of these, numbers of several types may be, as well.
+    raw: dict[Any, int] = {}
+    typed = zip(map(type, labels), labels, strict=True)
+    rows = np.fromiter((raw.setdefault(key, len(raw)) for key in typed), np.intp, len(labels))
     seen: dict[Any, int] = {}
-    keys = (None if is_null(v) else (_kind(v), v) for v in labels)
-    codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(labels))
+    keys = (None if is_null(v) else (_kind(v), v) for _, v in raw)
+    codes = np.array([seen.setdefault(key, len(seen)) for key in keys], np.intp)[rows]
     values = np.array([*(None if key is None else key[1] for key in seen), None], object)[:-1]
     null = np.fromiter((key is None for key in seen), bool, len(seen))
     return _Labels(values, null, codes)
