@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import special
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, gen_batches
@@ -33,10 +32,13 @@ from neverworse.methods._base import (
     dask_tokenize,
     warn_not_converged,
 )
-from neverworse.methods._null_category_inference import BATCH, Data, Evidence, Process, fit_process
-
-# Below this, u plus its hazard is computed by a continued fraction with this number of terms.
-TAIL, TERMS = -3.0, 60
+from neverworse.methods._null_category_inference import (
+    BATCH,
+    Data,
+    NullCategoryNoise,
+    Process,
+    fit_process,
+)
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -193,7 +195,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
                 "and 1: of a row of the first and of the second class to be unlabeled."
             )
         noise = NullCategoryNoise(float(self.width), rates)
-        data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
+        data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
         labeled, optimize = sign != 0.0, bool(self.optimize)
 
         def fitted(data: Data) -> Process:
@@ -227,53 +229,3 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-@dataclass(frozen=True)
-class NullCategoryNoise:
-    """Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`."""
-
-    width: float  # a, the width of the null category
-    rates: Vector | None = None  # the parameter `unlabeled_rates`
-
-    def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
-        """Return the normaliser for latent values distributed as N(mean, variance).
-
-        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
-        """
-        scale = np.sqrt(1.0 + variance)
-        u = self._arguments(mean, scale)
-        log_p = special.log_ndtr(u) + self._log_weights(sign)
-        share = special.expit(log_p - log_p[::-1])
-        # The normal density over the normal distribution function.
-        hazard = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
-        first = share[1] * hazard[1] - share[0] * hazard[0]
-        second = share[0] * share[1] * hazard.sum(axis=0) ** 2
-        second -= np.sum(share * hazard * _excess(u, hazard), axis=0)
-        return Evidence(np.logaddexp(*log_p), first / scale, second / scale**2)
-
-    def log_odds(self, mean: Vector, variance: Vector) -> Vector:
-        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance)."""
-        minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
-        return plus - minus
-
-    def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
-        return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
-
-    def _log_weights(self, sign: Vector) -> Matrix:
-        rates = self.rates
-        labeled = np.zeros(2) if rates is None else np.log1p(-rates)
-        unlabeled = np.zeros(2) if rates is None else np.log(rates)
-        own = np.where(sign == np.array([[-1.0], [1.0]]), labeled[:, None], -np.inf)
-        return np.where(sign == 0.0, unlabeled[:, None], own)
-
-
-def _excess(u: Vector, hazard: Vector) -> Vector:
-    """Return u + hazard, without the cancellation in the far tail."""
-    excess: Vector = u + hazard
-    tail = u < TAIL
-    fraction = x = -u[tail]
-    for k in range(TERMS, 1, -1):
-        fraction = x + k / fraction
-    excess[tail] = 1.0 / fraction
-    return excess
