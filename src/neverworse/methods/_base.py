@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -92,12 +92,6 @@ class LogOddsMixin(ScoringClassifier):
         if scores.ndim > 1:
             return special.log_softmax(scores, axis=0).T
         return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
-
-
-class LogOddsClassifier(LogOddsMixin, LinearClassifier):
-    """Base of linear classifiers whose scores are log odds."""
-
-    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
 
 
 def check_two_classes(classes: AnyArray) -> None:

@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     KERNEL_CONSTRAINTS,
@@ -24,7 +24,6 @@ from neverworse.estimators import (
 )
 from neverworse.methods._base import CONSTRAINTS, POSITIVE, Constraints
 from neverworse.projection import TrainingRows, Weights, solve_least_squares
-from neverworse.rows import Rows
 
 
 @documented_like(LeastSquaresClassifier)
@@ -89,9 +88,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         s = known.labels.weights_where(labeled)
         total = float(rows.n_rows if weights is None else weights.sum())
         ratio = total / float(s.sum())
-        mean = np.zeros(len(target))
-        if self.fit_intercept:
-            mean = np.average(target, axis=1, weights=s)
+        mean = np.average(target, axis=1, weights=s) * self.fit_intercept
         residual = np.where(labeled, target - mean[:, None], 0.0)
         solution = solve_least_squares(
             rows,
@@ -184,22 +181,15 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         space = space_of_all(self, training, gamma, landmarks)
         weights = known.labels.weights_where(~known.labels.unlabeled)
         used = np.ones(given.rows.n_rows, bool) if given.weights is None else given.weights > 0.0
-        graph = self._laplacian(given.rows, used)
-        rows = space.training(training).rows
-        solution = self._solve(
-            rows.take(np.flatnonzero(used)), known.labels.target[:, used], weights[used], graph
-        )
+        chosen = np.flatnonzero(used)
+        X, Z = given.rows.take(chosen), space.training(training).rows.take(chosen)
+        graph = sparse.csr_array((len(X), len(X)))  # its Laplacian
+        if len(X) > 1:
+            near = kneighbors_graph(X, min(self.n_neighbors, len(X) - 1))
+            graph = sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
+        solution = self._solve(Z, known.labels.target[:, used], weights[used], graph)
         space.store(self, solution.snapped(self._threshold))
         self.classes_ = known.classes
-
-    def _laplacian(self, rows: Rows, used: Mask) -> sparse.csr_array:
-        """Return the Laplacian of the graph of neighbours, of rows with a weight."""
-        X = rows.take(np.flatnonzero(used))
-        n_neighbors = min(self.n_neighbors, len(X) - 1)
-        if not n_neighbors:
-            return sparse.csr_array((len(X), len(X)))
-        near = kneighbors_graph(X, n_neighbors)
-        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
 
     def _solve(
         self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array

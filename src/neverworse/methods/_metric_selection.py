@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -35,8 +36,6 @@ from neverworse.methods._references import SupervisedClassifier
 
 # Inequalities and equalities hold up to rounding errors of this relative size.
 ROUNDING = 1e-12
-
-Named = list[tuple[str, Any]]  # estimators with their names
 
 
 @documented_like(SupervisedClassifier)
@@ -117,7 +116,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     }
     _predictor: ClassVar[str] = "best_estimator_"
 
-    estimators: Named = field(kw_only=False)
+    estimators: list[tuple[str, Any]] = field(kw_only=False)
     method: str = "adj"
     missing_label: Any = "auto"
     verbose: int = 0
@@ -146,10 +145,10 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             refuse_chunks(self, X)
             self._check_candidates()
             (X,) = indexable(X)
-            weights, metadata = None, {}
-            if sample_weight is not None:
-                weights = weights_for((e for _, e in self.estimators), X, sample_weight)
-                metadata = {"sample_weight": weights}
+            given = sample_weight is not None
+            models = [estimator for _, estimator in self.estimators]
+            weights = weights_for(models, X, sample_weight) if given else None
+            metadata = {"sample_weight": weights} if given else {}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
                 self._choose(X, y, weights, Budget(None, None, observer, "iterations"))
         except BaseException:  # an interrupt from the keyboard too
@@ -271,11 +270,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        try:
+        with suppress(AttributeError, IndexError, TypeError, ValueError):  # for `fit` to explain
             theirs = [get_tags(estimator) for _, estimator in self.estimators]
-        except (AttributeError, TypeError, ValueError):  # for `fit` to explain
-            return tags
-        if theirs:
             for name in ("estimator_type", "classifier_tags", "regressor_tags"):
                 setattr(tags, name, getattr(theirs[0], name))
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)

@@ -353,3 +353,7 @@ def likelihood_and_gradient(kernel: Any, data: Data) -> tuple[Process, Vector]:
         change = near.approximation.log_evidence - found.approximation.log_evidence
         gradient[j] = change / step
     return found, gradient
+
+
+# What a fitted model consists of.
+PARTS = (ActiveRows, Approximation, NullCategoryNoise, Posterior, Process)

@@ -30,15 +30,7 @@ from neverworse.estimators import (
 )
 from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize, warn_not_converged
 from neverworse.methods._references import LearningClassifier, SupervisedClassifier
-from neverworse.projection import (
-    EPS,
-    GramCoordinates,
-    Labels,
-    Observer,
-    TrainingRows,
-    Weights,
-    whiten,
-)
+from neverworse.projection import EPS, GramCoordinates, Labels, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
 
 THRESHOLD = 0.5  # of scores on targets coded 0 and 1
@@ -142,7 +134,9 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
                 "estimator has to be a LeastSquaresClassifier without class_weight and rcond."
             )
         with observed_fit(self, X, y, metadata, self.verbose) as observer:
-            codes, given = None, (estimator, X, y, weights, observer)
+            limit = self.max_iter if self.labels == "soft" else None
+            budget = Budget(limit, None, observer, "iterations")
+            codes, given = None, (estimator, X, y, weights, budget)
             if self.labels == "soft" or (simple and estimator.kernel == "linear"):
                 codes = self._learn_whitened(*given)
             if codes is None:
@@ -159,7 +153,7 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
             )
 
     def _learn_by_refits(
-        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
+        self, estimator: Any, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> AnyArray:
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
@@ -177,11 +171,11 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
             self.estimator_ = rows.fit(estimator)
             return predicted(self.estimator_)
 
-        return self._alternate(predicted(self.supervised_), retrain, observer)
+        return self._alternate(predicted(self.supervised_), retrain, budget)
 
     @single_threaded_blas()
     def _learn_whitened(
-        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
+        self, estimator: Any, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> AnyArray | None:
         """Learn least squares; None if there are no hard labels to learn, or not enough digits."""
         estimator._validate_params()
@@ -206,17 +200,15 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
                 return None
             start = np.atleast_2d(supervised.decision_function(X).T)[:, labels.unlabeled]
             learn = self._soften if self.labels == "soft" else self._harden
-            q = learn(trainer, start + THRESHOLD, observer)
+            q = learn(trainer, start + THRESHOLD, budget)
             space.store(retrained, trainer.weights(q, near=trainer.weights(q)))
             retrained.alpha_ = alpha
         return _codes(q)
 
-    def _soften(
-        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
-    ) -> Matrix:
+    def _soften(self, trainer: WhitenedTrainer, scores: Matrix, budget: Budget) -> Matrix:
         """Minimise the loss over weights and soft labels, from the supervised scores on."""
         shape = trainer.labels.shape.at(np.flatnonzero(trainer.labels.unlabeled))
-        budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
+        moved = np.inf
 
         def step(ahead: Matrix) -> Matrix:
             nonlocal moved
@@ -238,9 +230,7 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
         self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
         return q
 
-    def _harden(
-        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
-    ) -> Matrix:
+    def _harden(self, trainer: WhitenedTrainer, scores: Matrix, budget: Budget) -> Matrix:
         """Label and retrain in turns, from the supervised scores on."""
 
         def one_hot(codes: AnyArray) -> Matrix:
@@ -249,16 +239,15 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
         def retrain(codes: AnyArray) -> AnyArray:
             return _codes(trainer.scores(trainer.weights(one_hot(codes))))
 
-        return one_hot(self._alternate(_codes(scores), retrain, observer))
+        return one_hot(self._alternate(_codes(scores), retrain, budget))
 
     def _alternate(
-        self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], observer: Observer | None
+        self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], budget: Budget
     ) -> AnyArray:
         """Label and retrain until labels agree or repeat; return those of the last retraining.
 
         ``retrain(codes)`` learns from the classes of the unlabeled rows, and returns new ones.
         """
-        budget = Budget(None, None, observer, "iterations")
         seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter

@@ -13,13 +13,13 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import FitInput, LeastSquaresClassifier, known_labels
+from neverworse.estimators import FitInput, LeastSquaresClassifier, LinearClassifier, known_labels
 from neverworse.methods._base import (
     AT_LEAST_ONE,
     CONSTRAINTS,
     NOT_NEGATIVE,
     Constraints,
-    LogOddsClassifier,
+    LogOddsMixin,
     with_parameters_of,
 )
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
@@ -30,7 +30,7 @@ SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DiscriminantClassifier(LogOddsClassifier):
+class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
     # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
