@@ -144,11 +144,6 @@ class Objective:
     positive: Vector  # (n_rows,): p. A known label has one of the two costs, a soft label both
     negative: Vector  # (n_rows,): n
 
-    @classmethod
-    def of(cls, design: Design, weights: Vector, target: Vector) -> Objective:
-        """Return the objective of weighted rows with targets 0 and 1, perhaps soft ones."""
-        return cls(design, weights * target, weights * (1.0 - target))
-
     def value(self, at: Solution) -> float:
         up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
         loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -133,7 +133,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
             share = float(positive.mean())
         else:
             positive = label_shares(scores, share, share)
-        search = Search(problem, positive, int(self.max_switches))
+        search = Search(problem, problem.start, positive, int(self.max_switches))
         if self.method == "switching":
             for v in growing_weights(weight):
                 search.switch(v, stage=v, min_tol=COARSE_TOL if v < weight else 0.0)
@@ -145,7 +145,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         found, budget = search.solution, problem.budget
         self.history_ = np.array(search.history).reshape(-1, 2)
         self.n_switches_ = search.n_switches
-        self.objective_ = problem.value(found, search.positive.astype(np.float64), weight)
+        self.objective_ = problem.value(found, search.positive, weight)
         self._set_end(found.converged and not budget.exhausted, budget.n_iter, budget)
         return problem.labeled.design.weights(found.parameters), search.positive
 
@@ -209,23 +209,22 @@ def growing_weights(last: float) -> Iterator[float]:
     yield last
 
 
+@dataclass
 class Search:
     """Trains SVMs and labels the unlabeled rows in turns, from the supervised SVM on."""
 
-    def __init__(self, problem: PartlyLabeled, positive: Mask, max_switches: int) -> None:
-        self.problem = problem
-        self.solution: Solution = problem.start
-        self.positive = positive  # the labels of the unlabeled rows
-        self.max_switches = max_switches
-        self.history: list[tuple[float, float]] = []  # stage and objective after each training
-        self.n_switches = 0  # pairs of rows that exchanged their labels
+    problem: PartlyLabeled
+    solution: Solution  # the last one
+    positive: Mask  # the labels of the unlabeled rows
+    max_switches: int
+    history: list[tuple[float, float]] = field(default_factory=list)  # stage and objective of each
+    n_switches: int = 0  # pairs of rows that exchanged their labels
 
     def switch(self, weight: float, stage: float, min_tol: float = 0.0) -> None:
         """Train and switch labels at one weight of the unlabeled rows until no pair gains by it."""
         problem, lowest = self.problem, np.inf
         while not problem.budget.exhausted:
-            labels = self.positive.astype(np.float64)
-            self.solution = problem.solve(labels, weight, self.solution, min_tol)
+            self.solution = problem.solve(self.positive, weight, self.solution, min_tol)
             value = self.solution.value
             self.history.append((stage, value))
             if not value < lowest:  # rounding errors may see a gain where there is none
