@@ -97,14 +97,11 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_blobs
     >>> from neverworse.methods import EntropyRegularizedLogisticRegression
-    >>> from neverworse.model_selection import mask_labels
-    >>> X, truth = make_blobs(500, 4, centers=2, cluster_std=6.0, random_state=1)
-    >>> y = mask_labels(truth, n_labeled=8, random_state=0)
-    >>> clf = EntropyRegularizedLogisticRegression().fit(X, y)
-    >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
-    0.838 becomes 0.862
+    >>> X = [[-1.0], [1.0], [-0.2], [0.0], [0.2], [0.4], [0.6]]  # a cluster between two labels
+    >>> clf = EntropyRegularizedLogisticRegression().fit(X, [0, 1, -1, -1, -1, -1, -1])
+    >>> clf.supervised_.predict(X[2:]), clf.predict(X[2:])
+    (array([0, 0, 1, 1, 1]), array([1, 1, 1, 1, 1]))
     """
 
     # With many columns, there is no Gram matrix to show NaN.

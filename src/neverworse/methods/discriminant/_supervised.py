@@ -75,7 +75,7 @@ class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
         self.priors_ = model.priors
         self.means_ = model.means + model.centre
         self.covariance_ = model.covariance
-        self.rank_ = model.space.rank
+        self.rank_ = model.space.basis.shape[1]
 
 
 def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
