@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
+    CallbackSupportMixin,
+    DelegatingClassifier,
     LinearClassifier,
     ScoringClassifier,
     copy_input_checks,
+    observed_fit,
     shown_classes,
 )
 from neverworse.projection import column_moments
@@ -30,8 +37,8 @@ Constraints = dict[str, list[Any] | str]
 # Constraints of the parameters of all methods, in scikit-learn's form. The few that have another
 # meaning in some method stand there.
 CONSTRAINTS: Constraints = {
+    **DelegatingClassifier._parameter_constraints,
     "fit_intercept": ["boolean"],
-    "missing_label": "no_validation",
     "random_state": ["random_state"],
     "verbose": ["verbose"],
     "tol": POSITIVE,
@@ -41,8 +48,12 @@ CONSTRAINTS: Constraints = {
     "entropy_weight": NOT_NEGATIVE,
     "n_stages": AT_LEAST_ONE,
     "n_neighbors": AT_LEAST_ONE,
+    "max_time": [*NOT_NEGATIVE, None],
     "labels": [StrOptions({"hard", "soft"})],
     "estimators": [list],
+    "method": [StrOptions({"adj", "tri"})],
+    "kernel": [Kernel, None],
+    "unlabeled_rates": [tuple, list, np.ndarray, None],
     "width": [Interval(Real, 0, 1e6, closed="both")],
     "optimize": ["boolean"],
     "max_active": AT_LEAST_ONE,
@@ -63,6 +74,8 @@ CONSTRAINTS: Constraints = {
 
 class LogOddsMixin(ScoringClassifier):
     """Probabilities of classifiers whose scores are log odds, or for several classes, logits."""
+
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
 
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities of the classes.
@@ -112,9 +125,23 @@ def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
     return sums
 
 
-# For data classes that are no linear models: Dask would compare their parameters alone, not what
-# was fitted.
-dask_tokenize = LinearClassifier.__dask_tokenize__
+class ObservedMixin(CallbackSupportMixin):
+    """Base of data classes, other than linear models, that report the progress of a fit."""
+
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
+    verbose: int
+
+    # Dask would compare the parameters of data classes alone, not what was fitted.
+    __dask_tokenize__ = LinearClassifier.__dask_tokenize__
+
+    @contextmanager
+    def _observed(
+        self, X: Any, y: Any, weights: Vector | None = None, max_iter: int | None = None
+    ) -> Iterator[Budget]:
+        """Yield the budget of the fit inside, through which callbacks may stop it."""
+        metadata = {} if weights is None else {"sample_weight": weights}
+        with observed_fit(self, X, y, metadata, self.verbose) as observer:
+            yield Budget(max_iter, None, observer, "iterations")
 
 
 def with_parameters_of(model: Any, kind: Any) -> Any:

@@ -20,8 +20,6 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import (
-    CONSTRAINTS,
-    Constraints,
     LogOddsMixin,
     warn_not_converged,
     wide_moments,
@@ -106,7 +104,6 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
 
     # With many columns, there is no Gram matrix to show NaN.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
 
     alpha: float = field(default=1.0, kw_only=False)
     entropy_weight: float = 1.0

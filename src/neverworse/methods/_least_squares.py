@@ -18,7 +18,6 @@ from neverworse.estimators import (
     IndicatorClassifier,
     KernelModel,
     LeastSquaresClassifier,
-    known_labels,
     landmarks_of_all,
     space_of_all,
 )
@@ -82,7 +81,7 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
-        known = known_labels(given, self.missing_label)
+        known = self._read_labels(given)
         rows, weights, target = given.rows, given.weights, known.labels.target
         labeled = ~known.labels.unlabeled
         s = known.labels.weights_where(labeled)
@@ -100,7 +99,6 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         )
         solution += Weights(np.zeros_like(solution.coef), mean)
         self._set_weights(solution.snapped(self._threshold))
-        self.classes_ = known.classes
 
 
 @documented_like(LeastSquaresClassifier)
@@ -172,7 +170,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
                 "kernel='precomputed' gives no distances between rows for the graph of neighbours. "
                 "Name the kernel, and pass the rows."
             )
-        known = known_labels(given, self.missing_label)
+        known = self._read_labels(given)
         training, landmarks = TrainingRows(given.rows, known.labels), None
         gamma = self.gamma
         if self.kernel != "linear":
@@ -189,7 +187,6 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
             graph = sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
         solution = self._solve(Z, known.labels.target[:, used], weights[used], graph)
         space.store(self, solution.snapped(self._threshold))
-        self.classes_ = known.classes
 
     def _solve(
         self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array

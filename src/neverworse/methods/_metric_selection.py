@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import _fit_context, is_classifier
 from sklearn.utils import get_tags, indexable
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length
 
@@ -18,20 +17,18 @@ from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    CallbackSupportMixin,
     LabeledRows,
     PassesPredictionsOn,
     copy_input_checks,
     explains_conversion,
     forget_fit,
     is_auto,
-    observed_fit,
     predicted_codes,
     refuse_chunks,
     split_targets,
     weights_for,
 )
-from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize
+from neverworse.methods._base import ObservedMixin
 from neverworse.methods._references import SupervisedClassifier
 
 # Inequalities and equalities hold up to rounding errors of this relative size.
@@ -40,7 +37,7 @@ ROUNDING = 1e-12
 
 @documented_like(SupervisedClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
+class MetricModelSelection(ObservedMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
     r"""Model selection by the differences between models on unlabeled rows.
 
     Candidates :math:`h_0, h_1, \ldots`, ordered from simple to complex, are fitted to the labeled
@@ -110,18 +107,12 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     ('degree 3', 12)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "method": [StrOptions({"adj", "tri"})],
-    }
     _predictor: ClassVar[str] = "best_estimator_"
 
     estimators: list[tuple[str, Any]] = field(kw_only=False)
     method: str = "adj"
     missing_label: Any = "auto"
     verbose: int = 0
-
-    __dask_tokenize__ = dask_tokenize
 
     @documented_like(SupervisedClassifier.fit)
     @explains_conversion
@@ -145,12 +136,11 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             refuse_chunks(self, X)
             self._check_candidates()
             (X,) = indexable(X)
-            given = sample_weight is not None
-            models = [estimator for _, estimator in self.estimators]
-            weights = weights_for(models, X, sample_weight) if given else None
-            metadata = {"sample_weight": weights} if given else {}
-            with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                self._choose(X, y, weights, Budget(None, None, observer, "iterations"))
+            weights, models = None, [estimator for _, estimator in self.estimators]
+            if sample_weight is not None:
+                weights = weights_for(models, X, sample_weight)
+            with self._observed(X, y, weights) as budget:
+                self._choose(X, y, weights, budget)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -15,21 +14,17 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    CallbackSupportMixin,
     ProjectedLeastSquaresClassifier,
     copy_input_checks,
     explains_conversion,
     forget_fit,
-    observed_fit,
     refuse_chunks,
     split_labels,
 )
 from neverworse.methods._base import (
-    CONSTRAINTS,
-    Constraints,
     LogOddsMixin,
+    ObservedMixin,
     check_two_classes,
-    dask_tokenize,
     warn_not_converged,
 )
 from neverworse.methods._null_category_inference import (
@@ -43,7 +38,7 @@ from neverworse.methods._null_category_inference import (
 
 @documented_like(ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
+class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
     A latent function f with a Gaussian process prior gives the probabilities of three categories,
@@ -128,12 +123,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     array([ 0, 30])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "kernel": [Kernel, None],
-        "unlabeled_rates": [tuple, list, np.ndarray, None],
-    }
-
     kernel: Any = field(default=None, kw_only=False)
     width: float = 1.0
     unlabeled_rates: Any = None
@@ -144,8 +133,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     missing_label: Any = "auto"
     random_state: Any = None
     verbose: int = 0
-
-    __dask_tokenize__ = dask_tokenize
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -170,8 +157,8 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
             check_two_classes(classes)
             sign = np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
             check_consistent_length(X, sign)
-            with observed_fit(self, X, y, {}, self.verbose) as observer:
-                self._fit_signs(X, sign, classes, Budget(None, None, observer, "iterations"))
+            with self._observed(X, y) as budget:
+                self._fit_signs(X, sign, classes, budget)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise

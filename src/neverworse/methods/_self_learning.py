@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,7 +15,6 @@ from neverworse._iterations import accelerated_gradient
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    CallbackSupportMixin,
     FitInput,
     LabeledRows,
     LeastSquaresClassifier,
@@ -24,11 +23,10 @@ from neverworse.estimators import (
     explained_overflow,
     known_labels,
     landmarks_of_all,
-    observed_fit,
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize, warn_not_converged
+from neverworse.methods._base import ObservedMixin, warn_not_converged
 from neverworse.methods._references import LearningClassifier, SupervisedClassifier
 from neverworse.projection import EPS, GramCoordinates, Labels, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
@@ -40,7 +38,7 @@ MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
+class SelfLearningClassifier(ObservedMixin, LearningClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
@@ -110,21 +108,13 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
     array([0, 0, 1, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        **LearningClassifier._parameter_constraints,
-    }
-
     estimator: Any = field(default=None, kw_only=False)
     labels: str = "hard"
     max_iter: int = 100
     missing_label: Any = "auto"
     verbose: int = 0
 
-    __dask_tokenize__ = dask_tokenize
-
     def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
-        metadata = {} if weights is None else {"sample_weight": weights}
         # A subclass may do something else, and weights of classes change with the labels.
         simple = type(estimator) is LeastSquaresClassifier
         simple = simple and estimator.class_weight is None and estimator.rcond is None
@@ -133,9 +123,8 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
                 "labels='soft' minimises the squared loss over weights and soft labels together: "
                 "estimator has to be a LeastSquaresClassifier without class_weight and rcond."
             )
-        with observed_fit(self, X, y, metadata, self.verbose) as observer:
-            limit = self.max_iter if self.labels == "soft" else None
-            budget = Budget(limit, None, observer, "iterations")
+        limit = self.max_iter if self.labels == "soft" else None
+        with self._observed(X, y, weights, limit) as budget:
             codes, given = None, (estimator, X, y, weights, budget)
             if self.labels == "soft" or (simple and estimator.kernel == "linear"):
                 codes = self._learn_whitened(*given)

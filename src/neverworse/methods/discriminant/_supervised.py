@@ -39,7 +39,6 @@ class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
         **CONSTRAINTS,
         "alpha": NOT_NEGATIVE,
         "max_iter": [*AT_LEAST_ONE, None],
-        "max_time": [*NOT_NEGATIVE, None],
     }
 
     covariance: str = "full"
