@@ -209,10 +209,6 @@ class Sample:
         shift = self.rows.shift
         return self.offset if shift is None else self.offset + shift
 
-    @property
-    def labeled_weight(self) -> float:
-        return float(self.known[:, 0].sum())
-
     def sums(self, weights: Matrix) -> Matrix:
         """Return the class sums for weights of shape (n_classes, n_rows)."""
         return self._centred(self.rows.weighted_sum(weights), weights.sum(axis=1))

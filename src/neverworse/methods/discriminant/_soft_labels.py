@@ -199,7 +199,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     """
 
     def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
-        smallest = self.tol * sample.labeled_weight
+        smallest = self.tol * float(sample.known[:, 0].sum())
         objective = partial(labeled_loss, supervised=start, sample=sample)
         descent = SoftLabelDescent(objective, sample, lambda gap, _: gap <= smallest, budget)
         found, gap = descent.run(start)
@@ -217,8 +217,8 @@ def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> t
     Σ l_k (m_k - μ_k)(m_k - μ_k)', at the parameters of maximum likelihood for the class sums, by
     which the derivative is taken. `supervised` are those for the labeled rows.
     """
-    counts, total = sample.known[:, 0], sample.labeled_weight
-    model = sample.most_likely(sums)
+    counts, model = sample.known[:, 0], sample.most_likely(sums)
+    total = float(counts.sum())
     precision = model.precision.matrix
     apart = supervised.means - model.means
     # Of a spherical covariance only the trace matters: it is the same.
@@ -269,12 +269,9 @@ class SoftLabelDescent:
     value: float = math.inf
     idle: int = 0
 
-    def __post_init__(self) -> None:
-        self._rounding = VALUE_ROUNDING * self.sample.total
-
     def run(self, supervised: GaussianClasses) -> tuple[Point, float]:
         """Return the point where the descent ends, and its gap."""
-        sample = self.sample
+        sample, rounding = self.sample, VALUE_ROUNDING * self.sample.total
         labels = special.softmax(sample.scores(supervised.linear), axis=0)
         start = self._point(labels, sample.all_sums(labels))
         # Such that the label that changes most changes by about one.
@@ -286,7 +283,7 @@ class SoftLabelDescent:
             step=self._step,
             extrapolate=self._extrapolate,
             uphill=lambda ahead, new, here: bool(np.vdot(ahead.slopes, new.sums - here.sums) > 0.0),
-            worse=lambda new, here: new.value > here.value + self._rounding,
+            worse=lambda new, here: new.value > here.value + rounding,
             stop=self._stop,
         )
         self._projected(end)
@@ -297,7 +294,7 @@ class SoftLabelDescent:
 
     def _stop(self, here: Point) -> bool:
         """Whether the budget is used up, or steps make no more progress."""
-        progress = here.value < self.value - self._rounding
+        progress = here.value < self.value - VALUE_ROUNDING * self.sample.total
         progress = progress or self.gap < 0.9 * self.smallest_gap
         self.value, self.smallest_gap = here.value, min(self.smallest_gap, self.gap)
         self.idle = 0 if progress else self.idle + 1

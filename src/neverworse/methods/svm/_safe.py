@@ -106,10 +106,10 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         scores, counts = problem.scores(problem.start), problem.costs / problem.costs.sum()
         supervised, risk = scores > 0.0, float(self.risk)
         positive = safest_labels(separators, supervised, counts, risk, scores)
-        improvement = improvements(positive, separators, supervised, counts, risk).min()
+        improvement = float((gains(positive, separators, supervised, risk) @ counts).min())
         self.candidates_ = self.classes_[separators.astype(np.intp)]
         self.candidate_objectives_ = objectives
-        self.worst_case_improvement_ = max(0.0, float(improvement))
+        self.worst_case_improvement_ = max(0.0, improvement)
         weights, converged = stored_weights(self.supervised_), self.supervised_.converged_
         if improvement > 0.0:
             last = problem.solve(positive, float(self.unlabeled_weight), problem.start)
@@ -164,17 +164,10 @@ def _local_minimum(
         labels, value = better, solution.value
 
 
-def _gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
+def gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
     """Return 1 where only the label is right, if a separator is, and -risk the other way round."""
     differs = supervised != separators
     return np.where(labels == separators, differs, np.where(differs, 0.0, -risk))
-
-
-def improvements(
-    labels: Mask, separators: AnyArray, supervised: Mask, weights: Vector, risk: float
-) -> Vector:
-    """Return what labels gain over the supervised ones in total, for each separator."""
-    return _gains(labels, separators, supervised, risk) @ weights
 
 
 def safest_labels(
@@ -189,19 +182,18 @@ def safest_labels(
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)
     group = group.ravel()
     size = np.bincount(group, weights)
-    gains, losses = (_gains(label, kinds[1:], kinds[0], risk) for label in (True, False))
+    positive, negative = (gains(label, kinds[1:], kinds[0], risk) for label in (True, False))
     n_groups = len(size)
     solution = linprog(
         np.append(np.zeros(n_groups), -1.0),
-        A_ub=np.column_stack([(losses - gains) * size, np.ones(len(separators))]),
-        b_ub=losses @ size,
+        A_ub=np.column_stack([(negative - positive) * size, np.ones(len(separators))]),
+        b_ub=negative @ size,
         bounds=[(0.0, 1.0)] * n_groups + [(None, None)],
     )
-    # About this weight of rows in each group: the largest first.
-    positive = solution.x[:-1] * size
+    weight = solution.x[:-1] * size  # about that of the positive rows in each group
     first = np.lexsort((-order, group))
     ahead = np.cumsum(weights[first]) - weights[first]
     ahead -= ahead[np.searchsorted(group[first], np.arange(n_groups))][group[first]]
     labels = np.zeros(len(group), bool)
-    labels[first] = ahead + 0.5 * weights[first] < positive[group[first]]
+    labels[first] = ahead + 0.5 * weights[first] < weight[group[first]]
     return labels
