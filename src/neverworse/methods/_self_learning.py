@@ -233,10 +233,7 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
     def _alternate(
         self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], budget: Budget
     ) -> AnyArray:
-        """Label and retrain until labels agree or repeat; return those of the last retraining.
-
-        ``retrain(codes)`` learns from the classes of the unlabeled rows, and returns new ones.
-        """
+        """Label and retrain until labels agree or repeat; return those of the last retraining."""
         seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter

@@ -85,10 +85,8 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Maximises the likelihood of labeled rows with their classes, and of unlabeled rows without,
 
-    .. math:: \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}
-              \mathcal N(x_i; \mu_{y_i}, \Sigma) \right)
-              + \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k
-              \mathcal N(x_j; \mu_k, \Sigma)
+    .. math:: \sum_{i \text{ labeled}} s_i \log (\pi_{y_i} \mathcal N(x_i; \mu_{y_i}, \Sigma))
+              + \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k \mathcal N(x_j; \mu_k, \Sigma)
               - \frac{\alpha}{2} N \operatorname{tr} \Sigma^{-1} ,
 
     with N the sum of all weights s. Every step replaces the missing labels by the probabilities of

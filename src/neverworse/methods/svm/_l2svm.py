@@ -106,14 +106,11 @@ class L2SVMClassifier(SVMClassifier):
     Minimises, over the labeled rows with targets :math:`y_i = -1` for the first and :math:`+1` for
     the second class in sorted order,
 
-    .. math::
+    .. math:: \frac{\alpha}{2} \lVert w \rVert^2
+              + \frac{1}{2} \sum_i s_i \max(0, 1 - y_i (x_i \cdot w + b))^2 .
 
-        \frac{\alpha}{2} \lVert w \rVert^2
-        + \frac{1}{2} \sum_i s_i \max(0, 1 - y_i (x_i \cdot w + b))^2
-
-    with ``scaling="sum"``; with ``scaling="mean"`` the second term is divided by
-    :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term includes :math:`b^2`. More
-    than two classes are solved one against the rest.
+    With ``scaling="mean"`` the second term is divided by :math:`\sum_i s_i`. More than two classes
+    are solved one against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
     and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin. There is

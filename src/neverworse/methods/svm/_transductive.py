@@ -37,17 +37,14 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     Minimises, over the weights *and* the labels :math:`y_j = \pm 1` of the unlabeled rows, of which
     a given share is positive,
 
-    .. math::
-
-        \frac{\alpha}{2} \lVert w \rVert^2
-        + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
-        + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
+    .. math:: \frac{\alpha}{2} \lVert w \rVert^2
+              + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
+              + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
 
     with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S and
     :math:`S_u` are the sums of the weights s of the labeled and of the unlabeled rows with
-    ``scaling="mean"``, and 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
-    ``penalise_intercept=True``. If the classes are not clusters, the classifier may be much worse
-    than its supervised counterpart. One of many local minima is found by
+    ``scaling="mean"``, and 1 with ``scaling="sum"``. If the classes are not clusters, it may
+    be much worse than its supervised counterpart. One of many local minima is found by
 
     - "switching", as in SVMlin: the supervised SVM labels the unlabeled rows. Then their weight v
       grows from 1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive
