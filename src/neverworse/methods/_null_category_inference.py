@@ -56,9 +56,12 @@ class NullCategoryNoise:
 
         `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
         """
-        scale = np.sqrt(1.0 + variance)
+        scale, known, unknown = np.sqrt(1.0 + variance), np.zeros(2), np.zeros(2)
+        if self.rates is not None:
+            known, unknown = np.log1p(-self.rates), np.log(self.rates)
+        own = np.where(sign == np.array([[-1.0], [1.0]]), known[:, None], -np.inf)
         u = self._arguments(mean, scale)
-        log_p = special.log_ndtr(u) + self._log_weights(sign)
+        log_p = special.log_ndtr(u) + np.where(sign == 0.0, unknown[:, None], own)
         share = special.expit(log_p - log_p[::-1])
         # The normal density over the normal distribution function.
         hazard = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
@@ -74,13 +77,6 @@ class NullCategoryNoise:
 
     def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
         return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
-
-    def _log_weights(self, sign: Vector) -> Matrix:
-        rates = self.rates
-        labeled = np.zeros(2) if rates is None else np.log1p(-rates)
-        unlabeled = np.zeros(2) if rates is None else np.log(rates)
-        own = np.where(sign == np.array([[-1.0], [1.0]]), labeled[:, None], -np.inf)
-        return np.where(sign == 0.0, unlabeled[:, None], own)
 
 
 def _excess(u: Vector, hazard: Vector) -> Vector:

@@ -185,8 +185,12 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
             alpha = supervised.alpha_
             whitening = whiten(features, weights, alpha, supervised.fit_intercept)
             trainer = WhitenedTrainer(whitening, labels, alpha)
-            if self.labels == "hard" and (trainer.loses_digits or not labels.unlabeled.any()):
-                return None
+            if self.labels == "hard":
+                error = whitening.column_norms[:, None] * whitening.basis
+                error[whitening.idle] = 0.0  # these columns are left out of all sums
+                loses_digits = EPS * np.linalg.norm(error) > MAX_SCORE_ERROR
+                if loses_digits or not labels.unlabeled.any():
+                    return None
             start = np.atleast_2d(supervised.decision_function(X).T)[:, labels.unlabeled]
             learn = self._soften if self.labels == "soft" else self._harden
             q = learn(trainer, start + THRESHOLD, budget)
@@ -216,7 +220,8 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
         )
         self.soft_labels_ = q.T if len(q) > 1 else q[0]
         stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
-        self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
+        self.n_iter_, self.cycle_length_ = budget.n_iter, 1 if moved <= SETTLED else None
+        self.stop_reason_ = "converged" if moved <= SETTLED else stopped
         return q
 
     def _harden(self, trainer: WhitenedTrainer, scores: Matrix, budget: Budget) -> Matrix:
@@ -235,6 +240,7 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
     ) -> AnyArray:
         """Label and retrain until labels agree or repeat; return those of the last retraining."""
         seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
+        self.stop_reason_, self.cycle_length_ = "max_iter", None
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
             new = retrain(codes)
@@ -243,15 +249,10 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
             before = seen.setdefault(hash(new.tobytes()), n_iter)
             if before < n_iter or budget.exhausted:
                 reason = "callback" if before == n_iter else "cycle" if n_changed else "converged"
-                self._set_end(n_iter, reason, n_iter - before)
+                self.stop_reason_, self.cycle_length_ = reason, n_iter - before or None
                 break
-        else:
-            self._set_end(n_iter, "max_iter")
+        self.n_iter_ = n_iter
         return codes
-
-    def _set_end(self, n_iter: int, reason: Any, cycle: int = 0) -> None:
-        self.n_iter_, self.stop_reason_ = n_iter, reason
-        self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
 
 @dataclass(frozen=True)
@@ -283,13 +284,6 @@ class WhitenedTrainer:
         """Return the scores of the unlabeled rows."""
         scores = self.whitening.rows.scores(weights.coef, weights.intercept - THRESHOLD)
         return scores[:, self.labels.unlabeled] + THRESHOLD
-
-    @property
-    def loses_digits(self) -> bool:
-        """Whether the rows are so ill-conditioned that scores would be inaccurate."""
-        error = self.whitening.column_norms[:, None] * self.whitening.basis
-        error[self.whitening.idle] = 0.0  # these columns are left out of all sums
-        return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)
 
 
 def _codes(scores: Matrix) -> AnyArray:

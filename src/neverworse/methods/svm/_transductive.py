@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -132,13 +131,15 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
             positive = label_shares(scores, share, share)
         search = Search(problem, problem.start, positive, int(self.max_switches))
         if self.method == "switching":
-            for v in growing_weights(weight):
-                search.switch(v, stage=v, min_tol=COARSE_TOL if v < weight else 0.0)
+            v = FIRST_WEIGHT
+            while v < weight:
+                search.switch(v, stage=v, min_tol=COARSE_TOL)
+                v *= GROWTH
         else:
             per_row = 1.0 / len(scores) if self.scaling == "mean" else 1.0
             search.anneal(weight, share, per_row)
             search.positive = label_shares(problem.scores(search.solution), share, share)
-            search.switch(weight, stage=0.0)
+        search.switch(weight, stage=weight if self.method == "switching" else 0.0)
         found, budget = search.solution, problem.budget
         self.history_ = np.array(search.history).reshape(-1, 2)
         self.n_switches_ = search.n_switches
@@ -195,15 +196,6 @@ def share_probabilities(costs: Vector, share: float, temperature: float) -> Vect
     beyond = 1.0 + 8.0 * EPS * float(np.abs(scaled).max())
     low, high = scaled.min() + middle - beyond, scaled.max() + middle + beyond
     return np.asarray(expit(brentq(excess, low, high, maxiter=1000) - scaled))
-
-
-def growing_weights(last: float) -> Iterator[float]:
-    """Yield the weights of the unlabeled rows, the largest one last."""
-    weight = FIRST_WEIGHT
-    while weight < last:
-        yield weight
-        weight *= GROWTH
-    yield last
 
 
 @dataclass
