@@ -10,7 +10,6 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
-from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     KERNEL_CONSTRAINTS,
@@ -177,27 +176,21 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
             landmarks = landmarks_of_all(self, known.labels)
             gamma = 1.0 / given.rows.n_columns if gamma is None else float(gamma)
         space = space_of_all(self, training, gamma, landmarks)
-        weights = known.labels.weights_where(~known.labels.unlabeled)
-        used = np.ones(given.rows.n_rows, bool) if given.weights is None else given.weights > 0.0
-        chosen = np.flatnonzero(used)
-        X, Z = given.rows.take(chosen), space.training(training).rows.take(chosen)
+        used = np.flatnonzero(
+            np.ones(given.rows.n_rows) if given.weights is None else given.weights
+        )
+        weights = known.labels.weights_where(~known.labels.unlabeled)[used]
+        X, Z = given.rows.take(used), space.training(training).rows.take(used)
         graph = sparse.csr_array((len(X), len(X)))  # its Laplacian
         if len(X) > 1:
             near = kneighbors_graph(X, min(self.n_neighbors, len(X) - 1))
             graph = sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
-        solution = self._solve(Z, known.labels.target[:, used], weights[used], graph)
-        space.store(self, solution.snapped(self._threshold))
-
-    def _solve(
-        self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array
-    ) -> Weights:
-        """Return the weights of the features Z, by their normal equations."""
         n_features = Z.shape[1]
         if self.fit_intercept:
             Z = np.column_stack([Z, np.ones(len(Z))])
         matrix = Z.T @ (weights[:, None] * Z) + float(self.beta) * (Z.T @ (graph @ Z))
         matrix.flat[: n_features * (len(matrix) + 1) : len(matrix) + 1] += float(self.alpha)
-        right = Z.T @ (weights * target).T
+        right = Z.T @ (weights * known.labels.target[:, used]).T
         found = linalg.solve(matrix, right, assume_a="sym").T
         intercept = found[:, n_features] if self.fit_intercept else np.zeros(len(found))
-        return Weights(found[:, :n_features], intercept)
+        space.store(self, Weights(found[:, :n_features], intercept).snapped(self._threshold))

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._budget import Budget
@@ -183,17 +183,12 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
             )
         noise = NullCategoryNoise(float(self.width), rates)
         data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
-        labeled, optimize = sign != 0.0, bool(self.optimize)
-
-        def fitted(data: Data) -> Process:
-            rng = check_random_state(self.random_state)
-            return fit_process(self.kernel, data, optimize, rng, budget)
-
-        alone = fitted(data.take(labeled))
+        labeled, given = sign != 0.0, (bool(self.optimize), self.random_state, budget)
+        alone = fit_process(self.kernel, data.take(labeled), *given)
         supervised = clone(self)
         supervised._set_fit(noise, alone, classes)
         copy_input_checks(self, supervised)
-        whole = alone if labeled.all() else fitted(data)
+        whole = alone if labeled.all() else fit_process(self.kernel, data, *given)
         self._set_fit(noise, whole, classes)
         self.supervised_ = supervised
         if not self.converged_:

@@ -20,7 +20,7 @@ from scipy import linalg, optimize, special
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.utils import gen_batches
+from sklearn.utils import check_random_state, gen_batches
 
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
@@ -287,9 +287,10 @@ def _finite(values: Any) -> Any:
 
 
 def fit_process(
-    kernel: Any, data: Data, optimize_kernel: bool, rng: RandomState, budget: Budget
+    kernel: Any, data: Data, optimize_kernel: bool, random_state: Any, budget: Budget
 ) -> Process:
     """Choose kernel parameters and active rows, and find the posterior of all rows."""
+    rng = check_random_state(random_state)
     sample = data.take(sample_rows(data.sign != 0.0, max(SAMPLE, data.max_active), rng))
     kernel = default_kernel(sample.X) if kernel is None else clone(kernel)
     if optimize_kernel and len(kernel.theta):

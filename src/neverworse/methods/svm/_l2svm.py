@@ -241,19 +241,16 @@ class SemiSupervisedSVM(SVMClassifier):
         supervised._fit_known(rows, known, None)
         budget.report("supervised SVM", labels.n_labeled)
         self.classes_, self.supervised_ = known.classes, supervised
-        used = labels.weights_where(labels.unlabeled) > 0.0
-        if used.any():
-            share = self.positive_fraction
-            if share is None:
-                share = labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean()
-            found, chosen = self._fit_partly(self._problem(rows, labels, budget), float(share))
+        counted = labels.weights_where(labels.unlabeled) > 0.0
+        if counted.any():
+            found, chosen = self._fit_partly(*self._problem(rows, labels, budget))
         else:
-            found, chosen = stored_weights(supervised), used[used]
+            found, chosen = stored_weights(supervised), counted[counted]
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
             self._keep_supervised()
         self._set_weights(found)
         positive = rows.scores(found.coef, found.intercept)[0] > 0.0
-        positive[used] = chosen
+        positive[counted] = chosen
         self.labels_ = known.classes[positive[labels.unlabeled].astype(np.intp)]
 
     @abstractmethod
@@ -264,7 +261,8 @@ class SemiSupervisedSVM(SVMClassifier):
     def _keep_supervised(self) -> None:
         """Set the method's attributes if there are no unlabeled rows."""
 
-    def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> PartlyLabeled:
+    def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> tuple[PartlyLabeled, float]:
+        """Return the objective, and the share of unlabeled rows that are positive."""
         s = np.ones(rows.n_rows) if labels.weights is None else labels.weights
         used = np.flatnonzero(s)
         s, target, unlabeled = s[used], labels.target[0, used], labels.unlabeled[used]
@@ -276,8 +274,9 @@ class SemiSupervisedSVM(SVMClassifier):
         labeled = Objective(design, weights * target, weights * (1.0 - target))
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
-        where = np.flatnonzero(unlabeled)
-        return PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
+        where, share = np.flatnonzero(unlabeled), self.positive_fraction
+        problem = PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
+        return problem, float(target[~unlabeled].mean() if share is None else share)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
