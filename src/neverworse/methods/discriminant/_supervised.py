@@ -21,13 +21,7 @@ from neverworse.methods._base import (
     LogOddsMixin,
     with_parameters_of,
 )
-from neverworse.methods.discriminant._gaussian import (
-    Family,
-    GaussianClasses,
-    Sample,
-    Subspace,
-    uncentred,
-)
+from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
 from neverworse.rows import single_threaded_blas
 
@@ -63,8 +57,8 @@ class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
         self.classes_ = known.classes
         self._set_model(self._fit_training(TrainingRows(given.rows, known.labels), given.observer))
 
-    def _family(self, space: Subspace | None = None) -> Family:
-        """Return what is fitted, in these directions, with checked probabilities of the classes."""
+    def _family(self, start: GaussianClasses | None = None) -> Family:
+        """Return what is fitted, in the directions of `start`, with checked priors."""
         priors, n_classes = None, len(self.classes_)
         if self.priors is not None:
             uniform = isinstance(self.priors, str)
@@ -78,6 +72,7 @@ class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
                     "the sum 1."
                 )
             priors = priors / priors.sum()
+        space = None if start is None else start.space
         return Family(self.covariance == "spherical", float(self.alpha), priors, space)
 
     @abstractmethod
@@ -199,7 +194,7 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
         start = supervised._fit_training(training, None)
         supervised._set_model(start)
         self.supervised_ = supervised
-        sample = Sample.of(training, self._family(start.space))
+        sample = Sample.of(training, self._family(start))
         baseline = start.about(sample.centre)
         limits = getattr(self, "max_iter", None), getattr(self, "max_time", None)
         model = self._move(baseline, sample, Budget(*limits, observer, "iterations"))
