@@ -3,6 +3,8 @@
 import inspect
 import pickle
 import re
+from copy import deepcopy
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -124,20 +126,26 @@ def test_classes_minus_one_and_plus_one_where_the_marker_is_named(name):
     check_classifiers_classes(type(clf).__name__, clf)
 
 
+@cache
+def fitted_to_codes(name):
+    X = np.random.default_rng(3).normal(size=(30, 3)) + CODES[:, None]
+    clf = clone(CLASSIFIERS[name]).fit(X, HiddenLabels(CODES, np.arange(30) % 2))
+    return X, clf, predictions(clf, X)
+
+
 @every_classifier
 @pytest.mark.parametrize("kind", KINDS_OF_LABELS)
 def test_same_fit_whatever_the_encoding_of_labels(name, kind):
     y, classes = ENCODINGS[kind]
-    X = np.random.default_rng(3).normal(size=(30, 3)) + CODES[:, None]
-    truth = np.arange(30) % 2
-    reference = clone(CLASSIFIERS[name]).fit(X, HiddenLabels(CODES, truth))
-    named = [classes[code] for code in truth]
+    X, reference, expected = fitted_to_codes(name)
+    named = [classes[code] for code in np.arange(30) % 2]
     clf = clone(CLASSIFIERS[name])
     clf.fit(X, HiddenLabels(y, named) if name == "oracle" else y)
     assert clf.classes_.tolist() == classes
-    found, expected = predictions(clf, X), predictions(reference, X)
-    assert found.pop("predict").tolist() == [classes[k] for k in expected.pop("predict")]
-    for scores in expected:
+    found = predictions(clf, X)
+    assert found.keys() == expected.keys()
+    assert found.pop("predict").tolist() == [classes[k] for k in expected["predict"]]
+    for scores in found:
         np.testing.assert_array_equal(found[scores], expected[scores])
     if hasattr(clf, "labels_"):
         assert clf.labels_.dtype == clf.classes_.dtype
@@ -224,6 +232,11 @@ def check_unfitted(clf, X):
         clf.predict(X)
 
 
+@cache
+def fitted(name):
+    return clone(CLASSIFIERS[name]).fit(*make())
+
+
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "oracle"])
 @pytest.mark.parametrize("case", BAD_FITS)
 def test_bad_input_is_explained_and_leaves_it_unfitted(name, case):
@@ -232,7 +245,7 @@ def test_bad_input_is_explained_and_leaves_it_unfitted(name, case):
     given = change(X, y.y)
     if len(given) > 2 and not has_fit_parameter(CLASSIFIERS[name], "sample_weight"):
         pytest.skip("takes no weights")
-    clf = clone(CLASSIFIERS[name]).fit(X, y)
+    clf = deepcopy(fitted(name))
     with pytest.raises(ValueError, match=message):
         clf.fit(*given)
     check_unfitted(clf, X)

@@ -208,7 +208,7 @@ def test_no_weights_and_no_single_label_would_be_better(seed):
 @pytest.mark.parametrize("kind", KINDS)
 def test_fast_path_equals_refits_on_every_kind_of_rows(kind):
     compared = 0
-    for seed in range(25):
+    for seed in range(12):  # every penalty with and without `rcond`
         p = make_problem(kind, np.random.default_rng(seed))
         alpha = (0.0, 0.0, 0.1, 10.0)[seed % 4]
         options = {"alpha": alpha, "fit_intercept": p.settings["fit_intercept"]}
@@ -227,7 +227,7 @@ def test_fast_path_equals_refits_on_every_kind_of_rows(kind):
         np.testing.assert_allclose(
             fast.decision_function(p.X), slow.decision_function(p.X), rtol=0.0, atol=atol
         )
-    assert compared >= 23
+    assert compared >= 11
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -6,13 +6,8 @@ from neverworse.methods._least_squares import (
     UpdatedSecondMomentClassifier,
 )
 from neverworse.methods._metric_selection import MetricModelSelection
-from neverworse.methods._null_category import NullCategoryNoise, NullCategoryNoiseModel
-from neverworse.methods._null_category_inference import (
-    ActiveRows,
-    Approximation,
-    Posterior,
-    Process,
-)
+from neverworse.methods._null_category import NullCategoryNoiseModel
+from neverworse.methods._null_category_inference import PARTS
 from neverworse.methods._references import HiddenLabels, OracleClassifier, SupervisedClassifier
 from neverworse.methods._self_learning import SelfLearningClassifier
 from neverworse.methods.discriminant._contrastive_pessimistic import (
@@ -33,15 +28,7 @@ from neverworse.methods.svm._safe import SafeSVMClassifier
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
-FITTED_PARTS: tuple[type, ...] = (
-    ActiveRows,
-    Approximation,
-    HiddenLabels,
-    LikelihoodCertificate,
-    NullCategoryNoise,
-    Posterior,
-    Process,
-)
+FITTED_PARTS: tuple[type, ...] = (HiddenLabels, LikelihoodCertificate, *PARTS)
 
 __all__ = [
     "FITTED_PARTS",

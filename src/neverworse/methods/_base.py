@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,13 +12,18 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
+    CallbackSupportMixin,
+    DelegatingClassifier,
     LinearClassifier,
     ScoringClassifier,
     copy_input_checks,
+    observed_fit,
     shown_classes,
 )
 from neverworse.projection import column_moments
@@ -30,39 +37,34 @@ Constraints = dict[str, list[Any] | str]
 # Constraints of the parameters of all methods, in scikit-learn's form. The few that have another
 # meaning in some method stand there.
 CONSTRAINTS: Constraints = {
-    "fit_intercept": ["boolean"],
-    "missing_label": "no_validation",
+    **DelegatingClassifier._parameter_constraints,
+    **{name: ["boolean"] for name in ("fit_intercept", "penalise_intercept", "optimize")},
+    **dict.fromkeys(("tol", "alpha", "unlabeled_weight"), POSITIVE),
+    **dict.fromkeys(("beta", "entropy_weight", "risk"), NOT_NEGATIVE),
+    **dict.fromkeys(("max_iter", "n_stages", "max_switches"), AT_LEAST_ONE),
+    **dict.fromkeys(("n_neighbors", "max_active", "n_samples", "n_separators"), AT_LEAST_ONE),
+    "max_time": [*NOT_NEGATIVE, None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
-    "tol": POSITIVE,
-    "max_iter": AT_LEAST_ONE,
-    "alpha": POSITIVE,
-    "beta": NOT_NEGATIVE,
-    "entropy_weight": NOT_NEGATIVE,
-    "n_stages": AT_LEAST_ONE,
-    "n_neighbors": AT_LEAST_ONE,
     "labels": [StrOptions({"hard", "soft"})],
     "estimators": [list],
+    "method": [StrOptions({"adj", "tri"})],
+    "kernel": [Kernel, None],
     "width": [Interval(Real, 0, 1e6, closed="both")],
-    "optimize": ["boolean"],
-    "max_active": AT_LEAST_ONE,
+    "unlabeled_rates": [tuple, list, np.ndarray, None],
     "covariance": [StrOptions({"full", "spherical"})],
     "priors": [None, StrOptions({"uniform"}), "array-like"],
     "scaling": [StrOptions({"sum", "mean"})],
-    "penalise_intercept": ["boolean"],
-    "unlabeled_weight": POSITIVE,
     "positive_fraction": [SHARE, None],
     "positive_rounding": [StrOptions({"score", "svmlin"})],
-    "max_switches": AT_LEAST_ONE,
     "fraction_tolerance": [SHARE],
-    "n_samples": AT_LEAST_ONE,
-    "n_separators": AT_LEAST_ONE,
-    "risk": NOT_NEGATIVE,
 }
 
 
 class LogOddsMixin(ScoringClassifier):
     """Probabilities of classifiers whose scores are log odds, or for several classes, logits."""
+
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
 
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities of the classes.
@@ -94,12 +96,6 @@ class LogOddsMixin(ScoringClassifier):
         return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
 
 
-class LogOddsClassifier(LogOddsMixin, LinearClassifier):
-    """Base of linear classifiers whose scores are log odds."""
-
-    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
-
-
 def check_two_classes(classes: AnyArray) -> None:
     """Raise an error if there are more than two classes."""
     if len(classes) > 2:
@@ -118,9 +114,23 @@ def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
     return sums
 
 
-# For data classes that are no linear models: Dask would compare their parameters alone, not what
-# was fitted.
-dask_tokenize = LinearClassifier.__dask_tokenize__
+class ObservedMixin(CallbackSupportMixin):
+    """Base of data classes, other than linear models, that report the progress of a fit."""
+
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
+    verbose: int
+
+    # Dask would compare the parameters of data classes alone, not what was fitted.
+    __dask_tokenize__ = LinearClassifier.__dask_tokenize__
+
+    @contextmanager
+    def _observed(
+        self, X: Any, y: Any, weights: Vector | None = None, max_iter: int | None = None
+    ) -> Iterator[Budget]:
+        """Yield the budget of the fit inside, through which callbacks may stop it."""
+        metadata = {} if weights is None else {"sample_weight": weights}
+        with observed_fit(self, X, y, metadata, self.verbose) as observer:
+            yield Budget(max_iter, None, observer, "iterations")
 
 
 def with_parameters_of(model: Any, kind: Any) -> Any:

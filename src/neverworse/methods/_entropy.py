@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import optimize, special
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     FitInput,
+    LinearClassifier,
     ProjectedLeastSquaresClassifier,
-    copy_input_checks,
     known_labels,
+    stored_weights,
 )
-from neverworse.methods._base import LogOddsClassifier, warn_not_converged, wide_moments
+from neverworse.methods._base import (
+    LogOddsMixin,
+    warn_not_converged,
+    wide_moments,
+    with_parameters_of,
+)
 from neverworse.projection import (
     Coordinates,
     MatrixFreeCoordinates,
@@ -32,12 +37,13 @@ from neverworse.rows import Rows, single_threaded_blas
 
 COARSE_TOL = 1e-3  # of stages before the last one
 MANY_COLUMNS = 2000  # from which on columns are only scaled: there is no Gram matrix
+FITTED = ("classes_", "coef_", "intercept_", "objective_", "n_iter_", "converged_")
 CURVATURE = 0.25  # bounds the second derivative of the log loss, times the Gram matrix
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class EntropyRegularizedLogisticRegression(LogOddsClassifier):
+class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
     r"""Logistic regression with entropy regularization on the unlabeled rows.
 
     Minimises, over labeled rows i and unlabeled rows j,
@@ -70,9 +76,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     Attributes
     ----------
-    {classes_}
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        The weights w.
+    {classes_, coef_}
     intercept_ : array of shape (1,) or (n_classes,)
         b.
     supervised_ : EntropyRegularizedLogisticRegression
@@ -91,14 +95,11 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_blobs
     >>> from neverworse.methods import EntropyRegularizedLogisticRegression
-    >>> from neverworse.model_selection import mask_labels
-    >>> X, truth = make_blobs(500, 4, centers=2, cluster_std=6.0, random_state=1)
-    >>> y = mask_labels(truth, n_labeled=8, random_state=0)
-    >>> clf = EntropyRegularizedLogisticRegression().fit(X, y)
-    >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
-    0.838 becomes 0.862
+    >>> X = [[-1.0], [1.0], [-0.2], [0.0], [0.2], [0.4], [0.6]]  # a cluster between two labels
+    >>> clf = EntropyRegularizedLogisticRegression().fit(X, [0, 1, -1, -1, -1, -1, -1])
+    >>> clf.supervised_.predict(X[2:]), clf.predict(X[2:])
+    (array([0, 0, 1, 1, 1]), array([1, 1, 1, 1, 1]))
     """
 
     # With many columns, there is no Gram matrix to show NaN.
@@ -121,13 +122,14 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     def _fit_rows(self, given: FitInput) -> None:
         known, rows = known_labels(given, self.missing_label), given.rows
         labels, budget = known.labels, Budget(None, None, given.observer, "iterations")
+        self.classes_ = known.classes
         alone, target, s = TrainingRows(rows, labels).labeled()
         s = np.ones(alone.n_rows) if s is None else s
         start = Weights.zero(np.empty((len(target), rows.n_columns)))
-        found = self._descend(self._objective(alone, target, s, 0.0 * s), start, 0.0, budget)
-        supervised = clone(self).set_params(entropy_weight=0.0)
-        supervised._set_end(found, budget, known.classes)
-        copy_input_checks(self, supervised)
+        n_iter = self._descend(self._objective(alone, target, s, 0.0 * s), start, 0.0, budget)
+        self.supervised_ = with_parameters_of(self, type(self)).set_params(entropy_weight=0.0)
+        for name in FITTED:
+            setattr(self.supervised_, name, getattr(self, name))
         stages, unlabeled = [], labels.weights_where(labels.unlabeled)
         if self.entropy_weight > 0.0 and unlabeled.any():
             stages = [self.entropy_weight * 0.5**k for k in reversed(range(self.n_stages))]
@@ -135,15 +137,13 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
             objective = self._objective(rows, labels.target, labeled, unlabeled)
         for entropy_weight in stages:
             if budget.exhausted:  # stopped by a callback
-                found = replace(found, converged=False)
+                self.converged_ = False
                 break
-            found = self._descend(objective, found.weights, entropy_weight, budget)
-        self._set_end(found, budget, known.classes)
-        self.supervised_ = supervised
-        if not (found.converged or budget.exhausted):
+            n_iter = self._descend(objective, stored_weights(self), entropy_weight, budget)
+        if not (self.converged_ or budget.exhausted):
             warn_not_converged(
-                f"L-BFGS stopped after {found.n_iter} iterations in the last stage, before it "
-                "reached tol. Raise max_iter or tol, or rescale the features."
+                f"L-BFGS stopped after {n_iter} iterations in the last stage, before it reached "
+                "tol. Raise max_iter or tol, or rescale the features."
             )
 
     def _objective(
@@ -169,22 +169,55 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
             )
         return EntropyObjective(found, target, labeled, unlabeled, alpha)
 
+    @single_threaded_blas()  # of the short vectors of L-BFGS: passes over the rows use threads
     def _descend(
         self, objective: EntropyObjective, start: Weights, entropy_weight: float, budget: Budget
-    ) -> Descent:
+    ) -> int:
+        """Minimise J from `start` on, set the attributes, and return the number of iterations."""
         early = 0.0 < entropy_weight < self.entropy_weight
         tol = max(self.tol, COARSE_TOL) if early else self.tol
-        found = descend(objective, start, entropy_weight, tol, self.max_iter)
-        budget.n_iter += found.n_iter
+        shape = (len(start.coef), objective.coordinates.rank)
+        at, n_iter, before = np.zeros(shape).ravel(), 0, np.inf
+        value, slope = objective.evaluate(start, entropy_weight)
+
+        def weights_at(z: Vector) -> Weights:
+            return start + objective.coordinates.to_weights(z.reshape(shape))
+
+        def value_and_gradient(z: Vector) -> tuple[float, Vector]:
+            nonlocal value, slope
+            value, slope = objective.evaluate(weights_at(z), entropy_weight)
+            return value, slope.ravel()
+
+        def converged() -> bool:
+            return bool(np.linalg.norm(slope) <= tol * np.sqrt(2.0 * value))
+
+        def after_iteration(_: Vector) -> None:
+            if converged():
+                raise StopIteration
+
+        # The line search may give up where another start from the same point would not.
+        while not converged() and n_iter < self.max_iter and value < before:
+            before, limits = (
+                value,
+                {"maxiter": self.max_iter - n_iter, "maxfun": 100 * self.max_iter},
+            )
+            found = optimize.minimize(
+                value_and_gradient,
+                at,
+                jac=True,
+                method="L-BFGS-B",
+                callback=after_iteration,
+                options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, **limits},
+            )
+            at, n_iter = found.x, n_iter + found.nit
+            value_and_gradient(at)
+        self._set_weights(weights_at(at))
+        budget.n_iter += n_iter
+        self.objective_, self.converged_ = value, converged()
+        self.n_iter_ = max(1, budget.n_iter)
         stage = f"entropy weight {entropy_weight:.3g}" if entropy_weight else "labeled rows only"
         budget.report(stage, int(np.count_nonzero(objective.labeled + objective.unlabeled)))
-        return found
-
-    def _set_end(self, found: Descent, budget: Budget, classes: AnyArray) -> None:
-        """Set all attributes except `supervised_`."""
-        self._set_weights(found.weights)
-        self.classes_, self.objective_ = classes, found.value
-        self.n_iter_, self.converged_ = max(1, budget.n_iter), found.converged
+        return n_iter
 
 
 @dataclass(frozen=True)
@@ -226,54 +259,3 @@ def _derive(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]
     p = np.exp(log_p)
     loss, entropy = -(y * log_p).sum(axis=0), -(p * log_p).sum(axis=0)
     return s * loss + r * entropy, (s * (p - y) - r * p * (log_p + entropy))[first:]
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Where L-BFGS ended."""
-
-    weights: Weights
-    value: float
-    n_iter: int
-    converged: bool
-
-
-@single_threaded_blas()  # of the short vectors of L-BFGS: passes over the rows use threads
-def descend(
-    objective: EntropyObjective, start: Weights, entropy_weight: float, tol: float, max_iter: int
-) -> Descent:
-    """Minimise J from `start` on, until the norm of its gradient is at most `tol` · sqrt(2 J)."""
-    shape = (len(start.coef), objective.coordinates.rank)
-    value, slope = 0.0, np.zeros(shape)
-
-    def value_and_gradient(z: Vector) -> tuple[float, Vector]:
-        nonlocal value, slope
-        weights = start + objective.coordinates.to_weights(z.reshape(shape))
-        value, slope = objective.evaluate(weights, entropy_weight)
-        return value, slope.ravel()
-
-    def converged() -> bool:
-        return bool(np.linalg.norm(slope) <= tol * np.sqrt(2.0 * value))
-
-    def after_iteration(_: Vector) -> None:
-        if converged():
-            raise StopIteration
-
-    at, n_iter, before = np.zeros(shape).ravel(), 0, np.inf
-    value_and_gradient(at)
-    # The line search may give up where another start from the same point would not.
-    while not converged() and n_iter < max_iter and value < before:
-        before = value
-        limits = {"maxiter": max_iter - n_iter, "maxfun": 100 * max_iter, "ftol": 0.0, "gtol": 0.0}
-        found = optimize.minimize(
-            value_and_gradient,
-            at,
-            jac=True,
-            method="L-BFGS-B",
-            callback=after_iteration,
-            options={"maxcor": 20, **limits},
-        )
-        at, n_iter = found.x, n_iter + found.nit
-        value_and_gradient(at)
-    weights = start + objective.coordinates.to_weights(at.reshape(shape))
-    return Descent(weights, value, n_iter, converged())

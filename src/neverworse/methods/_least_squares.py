@@ -10,7 +10,6 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
-from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     KERNEL_CONSTRAINTS,
@@ -18,13 +17,11 @@ from neverworse.estimators import (
     IndicatorClassifier,
     KernelModel,
     LeastSquaresClassifier,
-    known_labels,
     landmarks_of_all,
     space_of_all,
 )
 from neverworse.methods._base import CONSTRAINTS, POSITIVE, Constraints
 from neverworse.projection import TrainingRows, Weights, solve_least_squares
-from neverworse.rows import Rows
 
 
 @documented_like(LeastSquaresClassifier)
@@ -83,15 +80,13 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     missing_label: Any = "auto"
 
     def _fit_rows(self, given: FitInput) -> None:
-        known = known_labels(given, self.missing_label)
+        known = self._read_labels(given)
         rows, weights, target = given.rows, given.weights, known.labels.target
         labeled = ~known.labels.unlabeled
         s = known.labels.weights_where(labeled)
         total = float(rows.n_rows if weights is None else weights.sum())
         ratio = total / float(s.sum())
-        mean = np.zeros(len(target))
-        if self.fit_intercept:
-            mean = np.average(target, axis=1, weights=s)
+        mean = np.average(target, axis=1, weights=s) * self.fit_intercept
         residual = np.where(labeled, target - mean[:, None], 0.0)
         solution = solve_least_squares(
             rows,
@@ -103,7 +98,6 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         )
         solution += Weights(np.zeros_like(solution.coef), mean)
         self._set_weights(solution.snapped(self._threshold))
-        self.classes_ = known.classes
 
 
 @documented_like(LeastSquaresClassifier)
@@ -175,42 +169,28 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
                 "kernel='precomputed' gives no distances between rows for the graph of neighbours. "
                 "Name the kernel, and pass the rows."
             )
-        known = known_labels(given, self.missing_label)
+        known = self._read_labels(given)
         training, landmarks = TrainingRows(given.rows, known.labels), None
         gamma = self.gamma
         if self.kernel != "linear":
             landmarks = landmarks_of_all(self, known.labels)
             gamma = 1.0 / given.rows.n_columns if gamma is None else float(gamma)
         space = space_of_all(self, training, gamma, landmarks)
-        weights = known.labels.weights_where(~known.labels.unlabeled)
-        used = np.ones(given.rows.n_rows, bool) if given.weights is None else given.weights > 0.0
-        graph = self._laplacian(given.rows, used)
-        rows = space.training(training).rows
-        solution = self._solve(
-            rows.take(np.flatnonzero(used)), known.labels.target[:, used], weights[used], graph
+        used = np.flatnonzero(
+            np.ones(given.rows.n_rows) if given.weights is None else given.weights
         )
-        space.store(self, solution.snapped(self._threshold))
-        self.classes_ = known.classes
-
-    def _laplacian(self, rows: Rows, used: Mask) -> sparse.csr_array:
-        """Return the Laplacian of the graph of neighbours, of rows with a weight."""
-        X = rows.take(np.flatnonzero(used))
-        n_neighbors = min(self.n_neighbors, len(X) - 1)
-        if not n_neighbors:
-            return sparse.csr_array((len(X), len(X)))
-        near = kneighbors_graph(X, n_neighbors)
-        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
-
-    def _solve(
-        self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array
-    ) -> Weights:
-        """Return the weights of the features Z, by their normal equations."""
+        weights = known.labels.weights_where(~known.labels.unlabeled)[used]
+        X, Z = given.rows.take(used), space.training(training).rows.take(used)
+        graph = sparse.csr_array((len(X), len(X)))  # its Laplacian
+        if len(X) > 1:
+            near = kneighbors_graph(X, min(self.n_neighbors, len(X) - 1))
+            graph = sparse.csr_array(csgraph.laplacian(near.maximum(near.T)))
         n_features = Z.shape[1]
         if self.fit_intercept:
             Z = np.column_stack([Z, np.ones(len(Z))])
         matrix = Z.T @ (weights[:, None] * Z) + float(self.beta) * (Z.T @ (graph @ Z))
         matrix.flat[: n_features * (len(matrix) + 1) : len(matrix) + 1] += float(self.alpha)
-        right = Z.T @ (weights * target).T
+        right = Z.T @ (weights * known.labels.target[:, used]).T
         found = linalg.solve(matrix, right, assume_a="sym").T
         intercept = found[:, n_features] if self.fit_intercept else np.zeros(len(found))
-        return Weights(found[:, :n_features], intercept)
+        space.store(self, Weights(found[:, :n_features], intercept).snapped(self._threshold))

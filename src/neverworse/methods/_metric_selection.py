@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -9,7 +10,6 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import _fit_context, is_classifier
 from sklearn.utils import get_tags, indexable
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length
 
@@ -17,31 +17,27 @@ from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    CallbackSupportMixin,
     LabeledRows,
     PassesPredictionsOn,
     copy_input_checks,
     explains_conversion,
     forget_fit,
     is_auto,
-    observed_fit,
     predicted_codes,
     refuse_chunks,
     split_targets,
     weights_for,
 )
-from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize
+from neverworse.methods._base import ObservedMixin
 from neverworse.methods._references import SupervisedClassifier
 
 # Inequalities and equalities hold up to rounding errors of this relative size.
 ROUNDING = 1e-12
 
-Named = list[tuple[str, Any]]  # estimators with their names
-
 
 @documented_like(SupervisedClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
+class MetricModelSelection(ObservedMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
     r"""Model selection by the differences between models on unlabeled rows.
 
     Candidates :math:`h_0, h_1, \ldots`, ordered from simple to complex, are fitted to the labeled
@@ -111,18 +107,12 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     ('degree 3', 12)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "method": [StrOptions({"adj", "tri"})],
-    }
     _predictor: ClassVar[str] = "best_estimator_"
 
-    estimators: Named = field(kw_only=False)
+    estimators: list[tuple[str, Any]] = field(kw_only=False)
     method: str = "adj"
     missing_label: Any = "auto"
     verbose: int = 0
-
-    __dask_tokenize__ = dask_tokenize
 
     @documented_like(SupervisedClassifier.fit)
     @explains_conversion
@@ -146,12 +136,11 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             refuse_chunks(self, X)
             self._check_candidates()
             (X,) = indexable(X)
-            weights, metadata = None, {}
+            weights, models = None, [estimator for _, estimator in self.estimators]
             if sample_weight is not None:
-                weights = weights_for((e for _, e in self.estimators), X, sample_weight)
-                metadata = {"sample_weight": weights}
-            with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                self._choose(X, y, weights, Budget(None, None, observer, "iterations"))
+                weights = weights_for(models, X, sample_weight)
+            with self._observed(X, y, weights) as budget:
+                self._choose(X, y, weights, budget)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -271,11 +260,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        try:
+        with suppress(AttributeError, IndexError, TypeError, ValueError):  # for `fit` to explain
             theirs = [get_tags(estimator) for _, estimator in self.estimators]
-        except (AttributeError, TypeError, ValueError):  # for `fit` to explain
-            return tags
-        if theirs:
             for name in ("estimator_type", "classifier_tags", "regressor_tags"):
                 setattr(tags, name, getattr(theirs[0], name))
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)

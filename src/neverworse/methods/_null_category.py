@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy import special
 from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    CallbackSupportMixin,
     ProjectedLeastSquaresClassifier,
     copy_input_checks,
     explains_conversion,
     forget_fit,
-    observed_fit,
     refuse_chunks,
     split_labels,
 )
 from neverworse.methods._base import (
-    CONSTRAINTS,
-    Constraints,
     LogOddsMixin,
+    ObservedMixin,
     check_two_classes,
-    dask_tokenize,
     warn_not_converged,
 )
-from neverworse.methods._null_category_inference import BATCH, Data, Evidence, Process, fit_process
-
-# Below this, u plus its hazard is computed by a continued fraction with this number of terms.
-TAIL, TERMS = -3.0, 60
+from neverworse.methods._null_category_inference import (
+    BATCH,
+    Data,
+    NullCategoryNoise,
+    Process,
+    fit_process,
+)
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
+class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
     A latent function f with a Gaussian process prior gives the probabilities of three categories,
@@ -126,12 +123,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     array([ 0, 30])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "kernel": [Kernel, None],
-        "unlabeled_rates": [tuple, list, np.ndarray, None],
-    }
-
     kernel: Any = field(default=None, kw_only=False)
     width: float = 1.0
     unlabeled_rates: Any = None
@@ -142,8 +133,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     missing_label: Any = "auto"
     random_state: Any = None
     verbose: int = 0
-
-    __dask_tokenize__ = dask_tokenize
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -168,8 +157,8 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
             check_two_classes(classes)
             sign = np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
             check_consistent_length(X, sign)
-            with observed_fit(self, X, y, {}, self.verbose) as observer:
-                self._fit_signs(X, sign, classes, Budget(None, None, observer, "iterations"))
+            with self._observed(X, y) as budget:
+                self._fit_signs(X, sign, classes, budget)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -193,18 +182,13 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
                 "and 1: of a row of the first and of the second class to be unlabeled."
             )
         noise = NullCategoryNoise(float(self.width), rates)
-        data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
-        labeled, optimize = sign != 0.0, bool(self.optimize)
-
-        def fitted(data: Data) -> Process:
-            rng = check_random_state(self.random_state)
-            return fit_process(self.kernel, data, optimize, rng, budget)
-
-        alone = fitted(data.take(labeled))
+        data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
+        labeled, given = sign != 0.0, (bool(self.optimize), self.random_state, budget)
+        alone = fit_process(self.kernel, data.take(labeled), *given)
         supervised = clone(self)
         supervised._set_fit(noise, alone, classes)
         copy_input_checks(self, supervised)
-        whole = alone if labeled.all() else fitted(data)
+        whole = alone if labeled.all() else fit_process(self.kernel, data, *given)
         self._set_fit(noise, whole, classes)
         self.supervised_ = supervised
         if not self.converged_:
@@ -227,53 +211,3 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-@dataclass(frozen=True)
-class NullCategoryNoise:
-    """Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`."""
-
-    width: float  # a, the width of the null category
-    rates: Vector | None = None  # the parameter `unlabeled_rates`
-
-    def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
-        """Return the normaliser for latent values distributed as N(mean, variance).
-
-        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
-        """
-        scale = np.sqrt(1.0 + variance)
-        u = self._arguments(mean, scale)
-        log_p = special.log_ndtr(u) + self._log_weights(sign)
-        share = special.expit(log_p - log_p[::-1])
-        # The normal density over the normal distribution function.
-        hazard = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
-        first = share[1] * hazard[1] - share[0] * hazard[0]
-        second = share[0] * share[1] * hazard.sum(axis=0) ** 2
-        second -= np.sum(share * hazard * _excess(u, hazard), axis=0)
-        return Evidence(np.logaddexp(*log_p), first / scale, second / scale**2)
-
-    def log_odds(self, mean: Vector, variance: Vector) -> Vector:
-        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance)."""
-        minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
-        return plus - minus
-
-    def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
-        return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
-
-    def _log_weights(self, sign: Vector) -> Matrix:
-        rates = self.rates
-        labeled = np.zeros(2) if rates is None else np.log1p(-rates)
-        unlabeled = np.zeros(2) if rates is None else np.log(rates)
-        own = np.where(sign == np.array([[-1.0], [1.0]]), labeled[:, None], -np.inf)
-        return np.where(sign == 0.0, unlabeled[:, None], own)
-
-
-def _excess(u: Vector, hazard: Vector) -> Vector:
-    """Return u + hazard, without the cancellation in the far tail."""
-    excess: Vector = u + hazard
-    tail = u < TAIL
-    fraction = x = -u[tail]
-    for k in range(TERMS, 1, -1):
-        fraction = x + k / fraction
-    excess[tail] = 1.0 / fraction
-    return excess

@@ -1,4 +1,4 @@
-"""Expectation propagation for Gaussian processes with a few active rows (inducing points).
+"""Null category noise, and expectation propagation with a few active rows (inducing points).
 
 Given the active rows Z, the latent values of all others are taken to be independent. With the
 Cholesky factor CC' = k(Z, Z), they are f = L'g + e, where g ~ N(0, I), L = C⁻¹ k(Z, X), and e is
@@ -11,21 +11,22 @@ by its likelihood changes neither mean nor variance of the latent value. Sites a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
-from scipy import linalg, optimize
+from scipy import linalg, optimize, special
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.utils import gen_batches
+from sklearn.utils import check_random_state, gen_batches
 
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
 
+# Below this, u plus its hazard is computed by a continued fraction with this number of terms.
+TAIL, TERMS = -3.0, 60
 # All sites move at once, by a damping factor that shrinks where steps turn around, and grows again
 # where they do not.
 SHRINK, GROW, SMALLEST = 0.5, 1.2, 0.01
@@ -41,16 +42,52 @@ STEP = 1e-3
 SMALL_GRADIENT, SMALL_CHANGE = 1e-2, 1e-6  # where the search for kernel parameters ends
 
 
-class Evidence(NamedTuple):
-    """Normalisers Z of likelihoods times Gaussians N(m, v): log Z and its derivatives over m."""
+@dataclass(frozen=True)
+class NullCategoryNoise:
+    """Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`."""
 
-    log_z: Vector
-    first: Vector
-    second: Vector
+    width: float  # a, the width of the null category
+    rates: Vector | None = None  # the parameter `unlabeled_rates`
+
+    def evidence(
+        self, sign: Vector, mean: Vector, variance: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Return log Z for latent values N(m, v) with the normaliser Z, and derivatives over m.
+
+        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows.
+        """
+        scale, known, unknown = np.sqrt(1.0 + variance), np.zeros(2), np.zeros(2)
+        if self.rates is not None:
+            known, unknown = np.log1p(-self.rates), np.log(self.rates)
+        own = np.where(sign == np.array([[-1.0], [1.0]]), known[:, None], -np.inf)
+        u = self._arguments(mean, scale)
+        log_p = special.log_ndtr(u) + np.where(sign == 0.0, unknown[:, None], own)
+        share = special.expit(log_p - log_p[::-1])
+        # The normal density over the normal distribution function.
+        hazard = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
+        first = share[1] * hazard[1] - share[0] * hazard[0]
+        second = share[0] * share[1] * hazard.sum(axis=0) ** 2
+        second -= np.sum(share * hazard * _excess(u, hazard), axis=0)
+        return np.logaddexp(*log_p), first / scale, second / scale**2
+
+    def log_odds(self, mean: Vector, variance: Vector) -> Vector:
+        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance)."""
+        minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
+        return plus - minus
+
+    def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
+        return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
 
 
-# From labels (1, -1, or 0 where unlabeled), and means and variances without the sites of the rows.
-Likelihood = Callable[[Vector, Vector, Vector], Evidence]
+def _excess(u: Vector, hazard: Vector) -> Vector:
+    """Return u + hazard, without the cancellation in the far tail."""
+    excess: Vector = u + hazard
+    tail = u < TAIL
+    fraction = x = -u[tail]
+    for k in range(TERMS, 1, -1):
+        fraction = x + k / fraction
+    excess[tail] = 1.0 / fraction
+    return excess
 
 
 @dataclass(frozen=True)
@@ -59,15 +96,6 @@ class Posterior:
 
     centre: Vector  # (m,)
     inverse_root: Matrix  # (m, m): R⁻¹, lower triangular
-
-    @classmethod
-    def of(cls, sites: Matrix, factor: Matrix) -> Posterior:
-        """Combine sites with the prior, for L of shape (m, n)."""
-        precision, shift = sites
-        gram = (factor * precision) @ factor.T
-        root = _cholesky(np.eye(len(factor)) + gram)
-        inverse, _ = linalg.lapack.dtrtri(root, lower=1)
-        return cls(inverse.T @ (inverse @ (factor @ shift)), inverse)
 
     def latent(self, factor: Matrix) -> tuple[Vector, Vector]:
         """Return means and variances of h = L'g, for L of shape (m, n)."""
@@ -84,46 +112,6 @@ class Approximation:
     residual: float  # largest change of a moment if a likelihood replaces its site; see `tol`
     n_iter: int
     converged: bool
-
-
-def propagate(
-    factor: Matrix,
-    likelihood: Callable[[Vector, Vector], Evidence],
-    start: Matrix,
-    tol: float,
-    max_iter: int,
-) -> Approximation:
-    """Move the sites until they match the likelihoods, for L of shape (m, n).
-
-    A site never has a negative precision: where a likelihood widens the distribution of its latent
-    value, only the mean is matched, and the variance stays. That keeps every step well defined.
-    """
-    prior = np.maximum(_squared_norms(factor), TINY)
-    sites, part, before, n_iter = start, 1.0, np.zeros_like(start), 0
-    while True:
-        posterior, (precision, shift) = Posterior.of(sites, factor), sites
-        centre, spread = posterior.latent(factor)
-        # Without its own site, no variance is larger than in the prior.
-        kept = np.maximum(1.0 - spread * precision, spread / prior)
-        mean, variance = (centre - spread * shift) / kept, spread / kept
-        evidence = likelihood(mean, variance)
-        second = np.minimum(evidence.second, 0.0)
-        left = 1.0 + variance * second  # of the variance
-        moved = (mean + variance * evidence.first - centre) / np.sqrt(np.maximum(spread, TINY))
-        residual = float(max(np.abs(moved).max(), np.abs(left / kept - 1.0).max()))
-        if residual <= tol or n_iter == max_iter:
-            break
-        step = np.stack([-second, evidence.first - mean * second]) / left - sites
-        turns = np.vdot(step, before) < 0.0
-        part = max(SHRINK * part, SMALLEST) if turns else min(GROW * part, 1.0)
-        sites, before, n_iter = sites + part * step, step, n_iter + 1
-    # The logarithm of the integral over all sites, scaled to their likelihoods.
-    widened = 1.0 + precision * variance
-    exponent = (shift**2 * variance + 2.0 * shift * mean - precision * mean**2) / widened
-    scales = evidence.log_z + 0.5 * (np.log(widened) - exponent)
-    half_log_det = -np.log(np.diag(posterior.inverse_root)).sum()
-    value = float(scales.sum() + 0.5 * (shift @ centre) - half_log_det)
-    return Approximation(posterior, sites, value, residual, n_iter, residual <= tol)
 
 
 @dataclass(frozen=True)
@@ -170,7 +158,7 @@ class Data:
 
     X: Matrix  # (n, n_features)
     sign: Vector  # (n,): 1 and -1 for rows of the two classes, 0 for unlabeled rows
-    likelihood: Likelihood
+    noise: NullCategoryNoise
     max_active: int
     tol: float
     max_iter: int
@@ -188,17 +176,48 @@ class Data:
         if start is None:
             start, labeled = np.zeros((2, len(self.X))), np.flatnonzero(self.sign)
             if len(labeled) < len(self.X):
-                start[:, labeled] = self._propagate(
-                    factor[:, labeled], own[labeled], self.sign[labeled], start[:, labeled]
-                ).sites
-        return Process(active, self._propagate(factor, own, self.sign, start))
+                alone = self.take(labeled)
+                found = alone.propagate(factor[:, labeled], own[labeled], start[:, labeled])
+                start[:, labeled] = found.sites
+        return Process(active, self.propagate(factor, own, start))
 
-    def _propagate(self, factor: Matrix, own: Vector, sign: Vector, start: Matrix) -> Approximation:
-        # The variance of e acts as additional noise.
-        def likelihood(mean: Vector, variance: Vector) -> Evidence:
-            return self.likelihood(sign, mean, variance + own)
+    def propagate(self, factor: Matrix, own: Vector, start: Matrix) -> Approximation:
+        """Move the sites until they match the likelihoods, for L, the variances of e, and sites.
 
-        return propagate(factor, likelihood, start, self.tol, self.max_iter)
+        A site never has a negative precision: where a likelihood widens the distribution of its
+        latent value, only the mean is matched, and the variance stays. That keeps every step well
+        defined.
+        """
+        prior = np.maximum(_squared_norms(factor), TINY)
+        sites, part, before, n_iter = start, 1.0, np.zeros_like(start), 0
+        while True:
+            precision, shift = sites
+            root = _cholesky(np.eye(len(factor)) + (factor * precision) @ factor.T)
+            inverse, _ = linalg.lapack.dtrtri(root, lower=1)
+            posterior = Posterior(inverse.T @ (inverse @ (factor @ shift)), inverse)
+            centre, spread = posterior.latent(factor)
+            # Without its own site, no variance is larger than in the prior.
+            kept = np.maximum(1.0 - spread * precision, spread / prior)
+            mean, variance = (centre - spread * shift) / kept, spread / kept
+            # The variance of e acts as additional noise.
+            log_z, first, second = self.noise.evidence(self.sign, mean, variance + own)
+            second = np.minimum(second, 0.0)
+            left = 1.0 + variance * second  # of the variance
+            moved = (mean + variance * first - centre) / np.sqrt(np.maximum(spread, TINY))
+            residual = float(max(np.abs(moved).max(), np.abs(left / kept - 1.0).max()))
+            if residual <= self.tol or n_iter == self.max_iter:
+                break
+            step = np.stack([-second, first - mean * second]) / left - sites
+            turns = np.vdot(step, before) < 0.0
+            part = max(SHRINK * part, SMALLEST) if turns else min(GROW * part, 1.0)
+            sites, before, n_iter = sites + part * step, step, n_iter + 1
+        # The logarithm of the integral over all sites, scaled to their likelihoods.
+        widened = 1.0 + precision * variance
+        exponent = (shift**2 * variance + 2.0 * shift * mean - precision * mean**2) / widened
+        scales = log_z + 0.5 * (np.log(widened) - exponent)
+        half_log_det = -np.log(np.diag(inverse)).sum()
+        value = float(scales.sum() + 0.5 * (shift @ centre) - half_log_det)
+        return Approximation(posterior, sites, value, residual, n_iter, residual <= self.tol)
 
 
 def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Indices:
@@ -268,9 +287,10 @@ def _finite(values: Any) -> Any:
 
 
 def fit_process(
-    kernel: Any, data: Data, optimize_kernel: bool, rng: RandomState, budget: Budget
+    kernel: Any, data: Data, optimize_kernel: bool, random_state: Any, budget: Budget
 ) -> Process:
     """Choose kernel parameters and active rows, and find the posterior of all rows."""
+    rng = check_random_state(random_state)
     sample = data.take(sample_rows(data.sign != 0.0, max(SAMPLE, data.max_active), rng))
     kernel = default_kernel(sample.X) if kernel is None else clone(kernel)
     if optimize_kernel and len(kernel.theta):
@@ -324,10 +344,13 @@ def likelihood_and_gradient(kernel: Any, data: Data) -> tuple[Process, Vector]:
     theta, gradient = kernel.theta, np.empty(len(kernel.theta))
     for j, upper in enumerate(kernel.bounds[:, 1]):
         step = STEP if theta[j] + STEP <= upper else -STEP
-        moved = theta.copy()
-        moved[j] += step
-        active = ActiveRows.of(kernel.clone_with_theta(moved), found.active.rows)
+        moved = kernel.clone_with_theta(theta + step * np.eye(len(theta))[j])
+        active = ActiveRows.of(moved, found.active.rows)
         near = data.process(active, found.approximation.sites)
         change = near.approximation.log_evidence - found.approximation.log_evidence
         gradient[j] = change / step
     return found, gradient
+
+
+# What a fitted model consists of.
+PARTS = (ActiveRows, Approximation, NullCategoryNoise, Posterior, Process)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,7 +15,6 @@ from neverworse._iterations import accelerated_gradient
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    CallbackSupportMixin,
     FitInput,
     LabeledRows,
     LeastSquaresClassifier,
@@ -24,21 +23,12 @@ from neverworse.estimators import (
     explained_overflow,
     known_labels,
     landmarks_of_all,
-    observed_fit,
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._base import CONSTRAINTS, Constraints, dask_tokenize, warn_not_converged
+from neverworse.methods._base import ObservedMixin, warn_not_converged
 from neverworse.methods._references import LearningClassifier, SupervisedClassifier
-from neverworse.projection import (
-    EPS,
-    GramCoordinates,
-    Labels,
-    Observer,
-    TrainingRows,
-    Weights,
-    whiten,
-)
+from neverworse.projection import EPS, GramCoordinates, Labels, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
 
 THRESHOLD = 0.5  # of scores on targets coded 0 and 1
@@ -48,7 +38,7 @@ MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
+class SelfLearningClassifier(ObservedMixin, LearningClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
@@ -118,21 +108,13 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
     array([0, 0, 1, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        **LearningClassifier._parameter_constraints,
-    }
-
     estimator: Any = field(default=None, kw_only=False)
     labels: str = "hard"
     max_iter: int = 100
     missing_label: Any = "auto"
     verbose: int = 0
 
-    __dask_tokenize__ = dask_tokenize
-
     def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
-        metadata = {} if weights is None else {"sample_weight": weights}
         # A subclass may do something else, and weights of classes change with the labels.
         simple = type(estimator) is LeastSquaresClassifier
         simple = simple and estimator.class_weight is None and estimator.rcond is None
@@ -141,8 +123,9 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
                 "labels='soft' minimises the squared loss over weights and soft labels together: "
                 "estimator has to be a LeastSquaresClassifier without class_weight and rcond."
             )
-        with observed_fit(self, X, y, metadata, self.verbose) as observer:
-            codes, given = None, (estimator, X, y, weights, observer)
+        limit = self.max_iter if self.labels == "soft" else None
+        with self._observed(X, y, weights, limit) as budget:
+            codes, given = None, (estimator, X, y, weights, budget)
             if self.labels == "soft" or (simple and estimator.kernel == "linear"):
                 codes = self._learn_whitened(*given)
             if codes is None:
@@ -159,7 +142,7 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
             )
 
     def _learn_by_refits(
-        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
+        self, estimator: Any, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> AnyArray:
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
@@ -177,11 +160,11 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
             self.estimator_ = rows.fit(estimator)
             return predicted(self.estimator_)
 
-        return self._alternate(predicted(self.supervised_), retrain, observer)
+        return self._alternate(predicted(self.supervised_), retrain, budget)
 
     @single_threaded_blas()
     def _learn_whitened(
-        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
+        self, estimator: Any, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> AnyArray | None:
         """Learn least squares; None if there are no hard labels to learn, or not enough digits."""
         estimator._validate_params()
@@ -202,21 +185,23 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
             alpha = supervised.alpha_
             whitening = whiten(features, weights, alpha, supervised.fit_intercept)
             trainer = WhitenedTrainer(whitening, labels, alpha)
-            if self.labels == "hard" and (trainer.loses_digits or not labels.unlabeled.any()):
-                return None
+            if self.labels == "hard":
+                error = whitening.column_norms[:, None] * whitening.basis
+                error[whitening.idle] = 0.0  # these columns are left out of all sums
+                loses_digits = EPS * np.linalg.norm(error) > MAX_SCORE_ERROR
+                if loses_digits or not labels.unlabeled.any():
+                    return None
             start = np.atleast_2d(supervised.decision_function(X).T)[:, labels.unlabeled]
             learn = self._soften if self.labels == "soft" else self._harden
-            q = learn(trainer, start + THRESHOLD, observer)
+            q = learn(trainer, start + THRESHOLD, budget)
             space.store(retrained, trainer.weights(q, near=trainer.weights(q)))
             retrained.alpha_ = alpha
         return _codes(q)
 
-    def _soften(
-        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
-    ) -> Matrix:
+    def _soften(self, trainer: WhitenedTrainer, scores: Matrix, budget: Budget) -> Matrix:
         """Minimise the loss over weights and soft labels, from the supervised scores on."""
         shape = trainer.labels.shape.at(np.flatnonzero(trainer.labels.unlabeled))
-        budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
+        moved = np.inf
 
         def step(ahead: Matrix) -> Matrix:
             nonlocal moved
@@ -235,12 +220,11 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
         )
         self.soft_labels_ = q.T if len(q) > 1 else q[0]
         stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
-        self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
+        self.n_iter_, self.cycle_length_ = budget.n_iter, 1 if moved <= SETTLED else None
+        self.stop_reason_ = "converged" if moved <= SETTLED else stopped
         return q
 
-    def _harden(
-        self, trainer: WhitenedTrainer, scores: Matrix, observer: Observer | None
-    ) -> Matrix:
+    def _harden(self, trainer: WhitenedTrainer, scores: Matrix, budget: Budget) -> Matrix:
         """Label and retrain in turns, from the supervised scores on."""
 
         def one_hot(codes: AnyArray) -> Matrix:
@@ -249,17 +233,14 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
         def retrain(codes: AnyArray) -> AnyArray:
             return _codes(trainer.scores(trainer.weights(one_hot(codes))))
 
-        return one_hot(self._alternate(_codes(scores), retrain, observer))
+        return one_hot(self._alternate(_codes(scores), retrain, budget))
 
     def _alternate(
-        self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], observer: Observer | None
+        self, new: AnyArray, retrain: Callable[[AnyArray], AnyArray], budget: Budget
     ) -> AnyArray:
-        """Label and retrain until labels agree or repeat; return those of the last retraining.
-
-        ``retrain(codes)`` learns from the classes of the unlabeled rows, and returns new ones.
-        """
-        budget = Budget(None, None, observer, "iterations")
+        """Label and retrain until labels agree or repeat; return those of the last retraining."""
         seen = {hash(new.tobytes()): 0}  # the labelings so far, and after how many retrainings
+        self.stop_reason_, self.cycle_length_ = "max_iter", None
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
             new = retrain(codes)
@@ -268,15 +249,10 @@ class SelfLearningClassifier(CallbackSupportMixin, LearningClassifier):
             before = seen.setdefault(hash(new.tobytes()), n_iter)
             if before < n_iter or budget.exhausted:
                 reason = "callback" if before == n_iter else "cycle" if n_changed else "converged"
-                self._set_end(n_iter, reason, n_iter - before)
+                self.stop_reason_, self.cycle_length_ = reason, n_iter - before or None
                 break
-        else:
-            self._set_end(n_iter, "max_iter")
+        self.n_iter_ = n_iter
         return codes
-
-    def _set_end(self, n_iter: int, reason: Any, cycle: int = 0) -> None:
-        self.n_iter_, self.stop_reason_ = n_iter, reason
-        self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
 
 @dataclass(frozen=True)
@@ -308,13 +284,6 @@ class WhitenedTrainer:
         """Return the scores of the unlabeled rows."""
         scores = self.whitening.rows.scores(weights.coef, weights.intercept - THRESHOLD)
         return scores[:, self.labels.unlabeled] + THRESHOLD
-
-    @property
-    def loses_digits(self) -> bool:
-        """Whether the rows are so ill-conditioned that scores would be inaccurate."""
-        error = self.whitening.column_norms[:, None] * self.whitening.basis
-        error[self.whitening.idle] = 0.0  # these columns are left out of all sums
-        return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)
 
 
 def _codes(scores: Matrix) -> AnyArray:

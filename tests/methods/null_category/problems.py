@@ -65,7 +65,7 @@ def exact_posterior(K, signs, width):
     return np.log(mass.sum()), (f * mass).sum(axis=1) / mass.sum()
 
 
-def sampled_posterior(K, signs, width, n_samples=20_000):
+def sampled_posterior(K, signs, width, n_samples=12_000):
     """Return latent values from the posterior, by elliptical slice sampling."""
     rng = np.random.default_rng(0)
     prior = rng.normal(size=(n_samples, len(K))) @ np.linalg.cholesky(K + 1e-9 * np.eye(len(K))).T

@@ -7,13 +7,12 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 from neverworse.methods import NullCategoryNoiseModel
-from neverworse.methods._null_category import NullCategoryNoise
 from neverworse.methods._null_category_inference import (
     ActiveRows,
     Data,
+    NullCategoryNoise,
     choose_active,
     likelihood_and_gradient,
-    propagate,
     sample_rows,
 )
 from tests.methods.null_category.problems import (
@@ -26,8 +25,7 @@ from tests.methods.null_category.problems import (
 
 
 def data(X, sign, width=1.0, max_active=200, tol=1e-10):
-    likelihood = NullCategoryNoise(width).evidence
-    return Data(X, np.asarray(sign, float), likelihood, max_active, tol, 5000)
+    return Data(X, np.asarray(sign, float), NullCategoryNoise(width), max_active, tol, 5000)
 
 
 def process(X, sign, kernel, **options):
@@ -182,20 +180,11 @@ def test_posterior_with_few_active_rows_is_that_of_the_covariance_they_stand_for
     assert len(found.active.rows) == 8
     factor, own = found.active.factor(X)
     assert own.max() > 0.5
-    noise = NullCategoryNoise(1.0)
     dense = np.linalg.cholesky(factor.T @ factor + np.diag(own + 1e-12)).T
-    labeled = sign != 0.0
-    start = np.zeros((2, 40))
-    start[:, labeled] = propagate(
-        dense[:, labeled],
-        lambda mean, variance: noise.evidence(sign[labeled], mean, variance),
-        np.zeros((2, 6)),
-        1e-10,
-        5000,
-    ).sites
-    expected = propagate(
-        dense, lambda mean, variance: noise.evidence(sign, mean, variance), start, 1e-10, 5000
-    )
+    problem, labeled, start = data(X, sign), sign != 0.0, np.zeros((2, 40))
+    alone = problem.take(labeled).propagate(dense[:, labeled], np.zeros(6), np.zeros((2, 6)))
+    start[:, labeled] = alone.sites
+    expected = problem.propagate(dense, np.zeros(40), start)
     assert found.approximation.log_evidence == pytest.approx(expected.log_evidence, abs=1e-6)
     # At rows that are active, f is h in both.
     rows = own < 1e-10

@@ -280,7 +280,7 @@ def test_many_sparse_columns_stay_sparse_though_one_is_far_from_zero():
     y = np.where(np.arange(200) < 120, X[:, :9].sum(axis=1) > np.median(X[:, :9].sum(axis=1)), -1)
     X[:, 7] = 1e6 + rng.normal(size=200)
     rows = as_rows(sparse.csr_array(X))
-    design, system = L2SVMClassifier()._prepare(rows, (y >= 0).astype(float))
+    design, system = L2SVMClassifier()._prepare(rows, np.arange(200), (y >= 0).astype(float))
     assert design.rows is rows
     assert isinstance(system, _newton.ConjugateSystem)
     clf = L2SVMClassifier().fit(sparse.csr_array(X), y)
@@ -313,7 +313,7 @@ def test_gram_matrix_of_some_rows(container, fit_intercept, n):
     X = np.where(rng.random((n, 100)) < 0.5, rng.normal(size=(n, 100)), 0.0)
     weights = rng.random(n)
     clf = L2SVMClassifier(fit_intercept=fit_intercept)
-    design, _ = clf._prepare(as_rows(container(X)), weights)
+    design, _ = clf._prepare(as_rows(container(X)), np.arange(n), weights)
     E = np.c_[X - weights @ X / weights.sum(), np.ones(n)] if fit_intercept else X
     chosen = rng.permutation(n)[: n // 2 + n // 4]
     gram = design.gram(chosen, weights[chosen])
@@ -325,7 +325,7 @@ def test_gram_matrix_of_some_rows(container, fit_intercept, n):
 def test_steps_are_exact_where_the_last_factor_is_corrected(monkeypatch, fit_intercept):
     X = make(n=300, d=120)[0]
     clf = L2SVMClassifier(0.1, fit_intercept=fit_intercept)
-    design, system = clf._prepare(as_rows(X), np.ones(300))
+    design, system = clf._prepare(as_rows(X), np.arange(300), np.ones(300))
     E, rng, factored = design.take(np.arange(300)), np.random.default_rng(0), []
     factor = _newton._Factor
     monkeypatch.setattr(_newton, "_Factor", lambda *given: factored.append(1) or factor(*given))
@@ -341,7 +341,7 @@ def test_steps_are_exact_where_the_last_factor_is_corrected(monkeypatch, fit_int
     # Nothing is left of the curvature: a correction would be wrong, and is not used.
     gradient = np.append(np.ones(120), np.zeros(int(fit_intercept)))
     some = np.flatnonzero(curvature)[:5]
-    design, system = clf._prepare(as_rows(X[some]), np.ones(5))
+    design, system = clf._prepare(as_rows(X), some, np.ones(5))
     for curvature in (np.ones(5), np.zeros(5)):
         model = _newton.LocalModel(design, gradient, None, curvature, gradient)
         step = system.step(model)

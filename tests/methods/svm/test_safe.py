@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from neverworse.methods import L2SVMClassifier, SafeSVMClassifier, TransductiveSVMClassifier
-from neverworse.methods.svm._safe import improvements, safest_labels
+from neverworse.methods.svm._safe import gains, safest_labels
 from tests.methods.svm.problems import clusters, errors, make, rare_class, raw_units
+
+
+def improvements(labels, separators, supervised, weights, risk):
+    """Return what labels gain over the supervised ones in total, for each separator."""
+    return gains(labels, separators, supervised, risk) @ weights
 
 
 def safe(**options):
@@ -148,9 +153,9 @@ def test_better_than_supervised_where_classes_are_clusters():
 
 
 def test_more_careful_than_the_transductive_machine():
-    supervised, chosen = errors(safe(), raw_units)
+    supervised, chosen = errors(safe(), raw_units, 6)
     assert chosen < supervised + 0.01
-    assert errors(TransductiveSVMClassifier(), raw_units)[1] > chosen + 0.02
+    assert errors(TransductiveSVMClassifier(), raw_units, 6)[1] > chosen + 0.02
 
 
 def test_worse_than_supervised_where_no_separator_is_right():

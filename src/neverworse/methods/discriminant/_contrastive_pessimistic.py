@@ -96,14 +96,11 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_blobs
     >>> from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis
-    >>> from neverworse.model_selection import mask_labels
-    >>> X, truth = make_blobs(500, 4, centers=2, cluster_std=6.0, random_state=1)
-    >>> y = mask_labels(truth, n_labeled=8, random_state=0)
-    >>> clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, y)
-    >>> round(clf.certificate_.guaranteed_improvement)
-    3592
+    >>> X = [[0.0], [1.0], [4.0], [5.0], [2.2], [9.0]]
+    >>> clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> round(clf.certificate_.guaranteed_improvement, 1)
+    38.1
     """
 
     def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
@@ -119,40 +116,38 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
         found, _ = SoftLabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
-        proved = contrast(saddle, start, sample)
-        if proved.worst + proved.bound > 0.0:  # stopped early, or nothing but rounding errors
-            saddle, proved = start, contrast(start, start, sample)
+        worst, best, bound = contrast(saddle, start, sample)
+        if worst + bound > 0.0:  # stopped early, or nothing but rounding errors
+            saddle, worst, best, bound = start, 0.0, 0.0, 0.0
         # The descent bounds the guarantee of any parameters from above, the proof from below.
-        gap = max(0.0, found.value + proved.worst)
-        converged = gap <= max(self.tol * found.value, proved.bound, floor)
+        gap = max(0.0, found.value + worst)
+        converged = gap <= max(self.tol * found.value, bound, floor)
         stopped_early = budget.exhausted and not converged
         self._set_soft_labels(found.labels, sample, budget.n_iter, converged, not stopped_early)
-        relative_gap = gap / found.value if found.value > 0.0 else float("inf")
-        self.certificate_ = self._certificate(proved, sample, relative_gap, stopped_early)
-        return saddle
-
-    def _certificate(
-        self, proved: Contrast, sample: Sample, gap: float, stopped_early: bool
-    ) -> LikelihoodCertificate:
+        # Of the supervised parameters, rounded outwards.
+        known, scores = sample.log_likelihood(start, sample.known), sample.scores(start.linear)
+        lowest = -known - _total(sample.free, scores.max(axis=0)) - floor
+        highest = -known - _total(sample.free, scores.min(axis=0)) + floor
         labels, n_unlabeled = sample.labels, int(np.count_nonzero(sample.free))
+        relative_gap = gap / found.value if found.value > 0.0 else math.inf
         reason: Reason = ""
         if not n_unlabeled:
-            reason, gap = "no unlabeled rows", 0.0
-        elif proved.worst == proved.best == 0.0:  # the supervised parameters were kept
+            reason, relative_gap = "no unlabeled rows", 0.0
+        elif worst == best == 0.0:  # the supervised parameters were kept
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
-            reason = "rounding" if self.converged_ else unfinished
+            reason = "rounding" if converged else unfinished
         several = labels.shape.is_coupled
         counted = self.soft_labels_[sample.free[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
-        return LikelihoodCertificate(
-            worst_case=proved.worst + proved.bound,
-            best_case=proved.best - proved.bound,
-            supervised_loss=proved.baseline,
-            duality_gap=gap,
-            converged=self.converged_,
+        self.certificate_ = LikelihoodCertificate(
+            worst_case=worst + bound,
+            best_case=best - bound,
+            supervised_loss=(lowest, highest),
+            duality_gap=relative_gap,
+            converged=converged,
             stopped_early=stopped_early,
-            rounding_bound=proved.bound,
+            rounding_bound=bound,
             n_labeled=labels.n_labeled,
             n_unlabeled=n_unlabeled,
             n_zero=n_zero,
@@ -164,38 +159,22 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
             reason=reason,
             assumptions=Assumptions("multiclass" if several else "binary"),
         )
+        return saddle
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Extremes of the loss of a model less that of a baseline, over all labelings.
+def contrast(
+    model: GaussianClasses, baseline: GaussianClasses, sample: Sample
+) -> tuple[float, float, float]:
+    """Return the largest and smallest loss of a model less that of a baseline, over all labelings.
 
-    The loss is linear in every soft label: extremes are sums of extreme terms of the rows.
+    The third number bounds their rounding errors. The loss is linear in every soft label: extremes
+    are sums of extreme terms of the rows.
     """
-
-    worst: float  # largest and smallest difference, as computed
-    best: float
-    bound: float  # of the rounding errors of `worst` and `best`
-    baseline: tuple[float, float]  # range of the loss of the baseline, rounded outwards
-
-
-def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) -> Contrast:
-    """Compare a model with a baseline, both about the centre of the sample."""
-    scores, shared = sample.scores(baseline.linear), sample.shared(baseline)
-    known, error = sample.log_likelihood(baseline, sample.known), rounding_error(baseline, sample)
-    lowest = -known - _total(sample.free, scores.max(axis=0)) - error
-    highest = -known - _total(sample.free, scores.min(axis=0)) + error
-    if model is baseline:
-        return Contrast(0.0, 0.0, 0.0, (lowest, highest))
     step = model.linear - baseline.linear
-    gain = sample.scores(step)
-    known = float(np.vdot(step, sample.known)) + sample.shared(model) - shared
-    return Contrast(
-        worst=-known - _total(sample.free, gain.min(axis=0)),
-        best=-known - _total(sample.free, gain.max(axis=0)),
-        bound=rounding_error(model, sample) + error,
-        baseline=(lowest, highest),
-    )
+    gain, known = sample.scores(step), float(np.vdot(step, sample.known)) + sample.shared(model)
+    known -= sample.shared(baseline)
+    worst, best = (-known - _total(sample.free, end(gain, axis=0)) for end in (np.min, np.max))
+    return worst, best, rounding_error(model, sample) + rounding_error(baseline, sample)
 
 
 def _total(weights: Vector, terms: Vector) -> float:

@@ -81,10 +81,6 @@ class Subspace:
         log_volume = 2.0 * float(np.log(np.abs(np.diag(triangle))).sum())
         return cls(basis, inverse, log_volume)
 
-    @property
-    def rank(self) -> int:
-        return self.basis.shape[1]
-
 
 @dataclass(frozen=True)
 class Precision:
@@ -97,12 +93,21 @@ class Precision:
     @classmethod
     def of(cls, covariance: Matrix, space: Subspace) -> Precision:
         basis = space.basis
-        inner = basis.T @ covariance @ basis
         # Sizes of the terms of the products, of which rounding errors are a fraction.
-        sizes = np.sum((np.abs(covariance) @ np.abs(basis)) * np.abs(basis), axis=0)
-        core, log_det, size = invert(inner, np.sqrt(sizes))
-        matrix = basis @ core @ basis.T
-        return cls((matrix + matrix.T) / 2.0, log_det - space.log_volume, size)
+        sizes = np.sqrt(np.sum((np.abs(covariance) @ np.abs(basis)) * np.abs(basis), axis=0))
+        units = np.outer(sizes, sizes)
+        scaled = (basis.T @ covariance @ basis) / units
+        factor, failed = lapack.dpotrf(scaled, lower=1, clean=1)
+        if failed:
+            raise SingularCovarianceError
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        rcond = 1.0 / (np.abs(scaled).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max())
+        if not rcond > SMALLEST_RCOND:
+            raise SingularCovarianceError
+        log_det = 2.0 * float(np.log(np.diag(factor) * sizes).sum()) - space.log_volume
+        matrix = basis @ (inverse / units) @ basis.T
+        return cls((matrix + matrix.T) / 2.0, log_det, float(np.linalg.norm(inverse)))
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class GaussianClasses:
     @property
     def constant(self) -> float:
         """The constant of all log densities: -½ log det(2πΣ)."""
-        return -0.5 * (self.space.rank * math.log(2.0 * math.pi) + self.precision.log_det)
+        return -0.5 * (self.space.basis.shape[1] * math.log(2.0 * math.pi) + self.precision.log_det)
 
     def about(self, centre: Vector) -> GaussianClasses:
         """Return the same classes, measured from another centre."""
@@ -138,22 +143,6 @@ class GaussianClasses:
     def stored(self) -> GaussianClasses:
         """Return the classes whose means, measured from zero, are floating point numbers."""
         return replace(self, means=(self.means + self.centre) - self.centre)
-
-
-def invert(covariance: Matrix, scale: Vector) -> tuple[Matrix, float, float]:
-    """Return the inverse of a matrix, its log determinant, and the norm of the scaled inverse."""
-    units = np.outer(scale, scale)
-    scaled = covariance / units
-    factor, failed = lapack.dpotrf(scaled, lower=1, clean=1)
-    if failed:
-        raise SingularCovarianceError
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    rcond = 1.0 / (np.abs(scaled).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max())
-    if not rcond > SMALLEST_RCOND:
-        raise SingularCovarianceError
-    log_det = 2.0 * float(np.log(np.diag(factor) * scale).sum())
-    return inverse / units, log_det, float(np.linalg.norm(inverse))
 
 
 def uncentred(linear: Matrix, centre: Vector) -> Weights:
@@ -219,10 +208,6 @@ class Sample:
     def centre(self) -> Vector:
         shift = self.rows.shift
         return self.offset if shift is None else self.offset + shift
-
-    @property
-    def labeled_weight(self) -> float:
-        return float(self.known[:, 0].sum())
 
     def sums(self, weights: Matrix) -> Matrix:
         """Return the class sums for weights of shape (n_classes, n_rows)."""

@@ -11,15 +11,14 @@ from scipy import linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import FitInput, LeastSquaresClassifier, known_labels
+from neverworse.estimators import FitInput, LeastSquaresClassifier, LinearClassifier, known_labels
 from neverworse.methods._base import (
     AT_LEAST_ONE,
     CONSTRAINTS,
     NOT_NEGATIVE,
     Constraints,
-    LogOddsClassifier,
+    LogOddsMixin,
     with_parameters_of,
 )
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
@@ -30,7 +29,7 @@ SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DiscriminantClassifier(LogOddsClassifier):
+class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
     # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
@@ -39,7 +38,6 @@ class DiscriminantClassifier(LogOddsClassifier):
         **CONSTRAINTS,
         "alpha": NOT_NEGATIVE,
         "max_iter": [*AT_LEAST_ONE, None],
-        "max_time": [*NOT_NEGATIVE, None],
     }
 
     covariance: str = "full"
@@ -56,16 +54,29 @@ class DiscriminantClassifier(LogOddsClassifier):
     @single_threaded_blas()
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label)
-        priors = _checked_priors(self.priors, known.classes)
-        family = Family(self.covariance == "spherical", float(self.alpha), priors)
         self.classes_ = known.classes
-        training = TrainingRows(given.rows, known.labels)
-        self._set_model(self._fit_training(training, family, given.observer))
+        self._set_model(self._fit_training(TrainingRows(given.rows, known.labels), given.observer))
+
+    def _family(self, start: GaussianClasses | None = None) -> Family:
+        """Return what is fitted, in the directions of `start`, with checked priors."""
+        priors, n_classes = None, len(self.classes_)
+        if self.priors is not None:
+            uniform = isinstance(self.priors, str)
+            given = np.full(n_classes, 1.0 / n_classes) if uniform else self.priors
+            priors = np.asarray(given, np.float64)
+            valid = priors.shape == (n_classes,) and (priors > 0.0).all()
+            if not valid or abs(priors.sum() - 1.0) > SUM_TOLERANCE:
+                raise ValueError(
+                    f"priors={self.priors!r} has to be one positive probability for each of the "
+                    f"{n_classes} classes, in the order {', '.join(map(str, self.classes_))}, with "
+                    "the sum 1."
+                )
+            priors = priors / priors.sum()
+        space = None if start is None else start.space
+        return Family(self.covariance == "spherical", float(self.alpha), priors, space)
 
     @abstractmethod
-    def _fit_training(
-        self, training: TrainingRows, family: Family, observer: Observer | None
-    ) -> GaussianClasses:
+    def _fit_training(self, training: TrainingRows, observer: Observer | None) -> GaussianClasses:
         """Return the classes, and set the attributes that only this method has."""
 
     def _set_model(self, model: GaussianClasses) -> None:
@@ -75,23 +86,7 @@ class DiscriminantClassifier(LogOddsClassifier):
         self.priors_ = model.priors
         self.means_ = model.means + model.centre
         self.covariance_ = model.covariance
-        self.rank_ = model.space.rank
-
-
-def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
-    """Return the parameter `priors` as an array, or None if they are to be estimated."""
-    if priors is None:
-        return None
-    n_classes = len(classes)
-    uniform = isinstance(priors, str)
-    given = np.full(n_classes, 1.0 / n_classes) if uniform else np.asarray(priors, np.float64)
-    valid = given.shape == (n_classes,) and (given > 0.0).all()
-    if not valid or abs(given.sum() - 1.0) > SUM_TOLERANCE:
-        raise ValueError(
-            f"priors={priors!r} has to be one positive probability for each of the {n_classes} "
-            f"classes, in the order {', '.join(map(str, classes))}, with the sum 1."
-        )
-    return given / given.sum()
+        self.rank_ = model.space.basis.shape[1]
 
 
 @documented_like(LeastSquaresClassifier)
@@ -149,12 +144,10 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     array([0, 1])
     """
 
-    def _fit_training(
-        self, training: TrainingRows, family: Family, _: Observer | None = None
-    ) -> GaussianClasses:
+    def _fit_training(self, training: TrainingRows, _: Observer | None) -> GaussianClasses:
         rows, target, weights = training.labeled()
         labels = Labels(target, np.zeros(rows.n_rows), weights)
-        sample = Sample.of(TrainingRows(rows, labels), family)
+        sample = Sample.of(TrainingRows(rows, labels), self._family())
         model = sample.most_likely(sample.known).stored()
         self.log_likelihood_ = sample.log_likelihood(model, sample.known)
         return model
@@ -195,15 +188,13 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
 class SemiSupervisedDiscriminant(DiscriminantClassifier):
     """Base of discriminant classifiers that start from the supervised one."""
 
-    def _fit_training(
-        self, training: TrainingRows, family: Family, observer: Observer | None
-    ) -> GaussianClasses:
+    def _fit_training(self, training: TrainingRows, observer: Observer | None) -> GaussianClasses:
         supervised = with_parameters_of(self, LinearDiscriminantClassifier)
         supervised.classes_ = self.classes_
-        start = supervised._fit_training(training, family)
+        start = supervised._fit_training(training, None)
         supervised._set_model(start)
         self.supervised_ = supervised
-        sample = Sample.of(training, replace(family, space=start.space))
+        sample = Sample.of(training, self._family(start))
         baseline = start.about(sample.centre)
         limits = getattr(self, "max_iter", None), getattr(self, "max_time", None)
         model = self._move(baseline, sample, Budget(*limits, observer, "iterations"))
@@ -263,14 +254,13 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     """
 
     def _move(self, start: GaussianClasses, sample: Sample, _: Budget) -> GaussianClasses:
-        family = sample.family
-        shares = sample.known[:, 0] / sample.labeled_weight
+        shares = sample.known[:, 0] / sample.known[:, 0].sum()
         apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
-        if family.spherical:
+        if sample.family.spherical:
             return replace(start, means=apart)
         labeled = start.covariance + (apart.T * shares) @ apart
         together = sample.scatter / sample.total
-        together[np.diag_indices_from(together)] += family.alpha
+        together[np.diag_indices_from(together)] += sample.family.alpha
         # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
         basis, inverse = start.space.basis, start.space.inverse
         of_labeled = basis.T @ labeled @ basis

@@ -61,8 +61,10 @@ class SVMClassifier(LinearClassifier):
     missing_label: Any = "auto"
     verbose: int = 0
 
-    def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
-        """Centre the rows, with weights in the loss; choose how to solve for Newton steps."""
+    def _prepare(self, rows: Rows, used: Indices, weights: Vector) -> tuple[Design, System]:
+        """Centre the rows that have a weight in the loss; choose how to solve for Newton steps."""
+        if len(used) < rows.n_rows:
+            rows = rows.some(used)  # the scores of others may overflow
         centred = self.fit_intercept and not self.penalise_intercept
         penalty = np.full(rows.n_columns + self.fit_intercept, float(self.alpha))
         if centred:
@@ -104,14 +106,11 @@ class L2SVMClassifier(SVMClassifier):
     Minimises, over the labeled rows with targets :math:`y_i = -1` for the first and :math:`+1` for
     the second class in sorted order,
 
-    .. math::
+    .. math:: \frac{\alpha}{2} \lVert w \rVert^2
+              + \frac{1}{2} \sum_i s_i \max(0, 1 - y_i (x_i \cdot w + b))^2 .
 
-        \frac{\alpha}{2} \lVert w \rVert^2
-        + \frac{1}{2} \sum_i s_i \max(0, 1 - y_i (x_i \cdot w + b))^2
-
-    with ``scaling="sum"``; with ``scaling="mean"`` the second term is divided by
-    :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term includes :math:`b^2`. More
-    than two classes are solved one against the rest.
+    With ``scaling="mean"`` the second term is divided by :math:`\sum_i s_i`. More than two classes
+    are solved one against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
     and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin. There is
@@ -135,9 +134,7 @@ class L2SVMClassifier(SVMClassifier):
 
     Attributes
     ----------
-    {classes_}
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        The weights w.
+    {classes_, coef_}
     intercept_ : array of shape (1,) or (n_classes,)
         b.
     objective_ : float, or array of shape (n_classes,)
@@ -169,11 +166,11 @@ class L2SVMClassifier(SVMClassifier):
         weights = labels.weights_where(~labels.unlabeled)
         used = np.flatnonzero(weights)
         weights = self._scaled(weights[used])
-        design, system = self._prepare(with_weight(rows, used), weights)
+        design, system = self._prepare(rows, used, weights)
         solutions, n_iter = [], 0
         for target in labels.target[:, used]:
             budget = Budget(self.max_iter, None, observer)
-            loss = Objective.of(design, weights, target)
+            loss = Objective(design, weights * target, weights * (1.0 - target))
             solutions.append(minimise(loss, copy(system), budget, self.tol, stage="Newton step"))
             n_iter = max(n_iter, budget.n_iter)
         self._set_weights(design.weights(np.array([found.parameters for found in solutions])))
@@ -181,11 +178,6 @@ class L2SVMClassifier(SVMClassifier):
         values = [found.value for found in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]
         self._set_end(all(found.converged for found in solutions), n_iter, budget)
-
-
-def with_weight(rows: Rows, used: Indices) -> Rows:
-    """Return the rows that have a weight: the scores of others may overflow."""
-    return rows if len(used) == rows.n_rows else rows.some(used)
 
 
 @dataclass(frozen=True)
@@ -204,18 +196,18 @@ class PartlyLabeled:
     budget: Budget
 
     def solve(
-        self, labels: Vector, weight: float, start: Solution | None, min_tol: float = 0.0
+        self, labels: Vector | Mask, weight: float, start: Solution | None, min_tol: float = 0.0
     ) -> Solution:
         """Return the best weights for soft (or hard) labels p and the weight v."""
         tol = max(self.tol, min_tol)
         found = minimise(self._divided(labels, weight), self.system, self.budget, tol, start)
         return replace(found, value=weight * found.value)
 
-    def value(self, solution: Solution, labels: Vector, weight: float) -> float:
+    def value(self, solution: Solution, labels: Vector | Mask, weight: float) -> float:
         """Return the objective of a solution that was found for other labels or weights."""
         return weight * self._divided(labels, weight).value(solution)
 
-    def _divided(self, labels: Vector, weight: float) -> Objective:
+    def _divided(self, labels: Vector | Mask, weight: float) -> Objective:
         """Return the objective divided by v, so that the unlabeled rows keep their weights."""
         design = self.labeled.design
         positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
@@ -249,19 +241,16 @@ class SemiSupervisedSVM(SVMClassifier):
         supervised._fit_known(rows, known, None)
         budget.report("supervised SVM", labels.n_labeled)
         self.classes_, self.supervised_ = known.classes, supervised
-        used = labels.weights_where(labels.unlabeled) > 0.0
-        if used.any():
-            share = self.positive_fraction
-            if share is None:
-                share = labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean()
-            found, chosen = self._fit_partly(self._problem(rows, labels, budget), float(share))
+        counted = labels.weights_where(labels.unlabeled) > 0.0
+        if counted.any():
+            found, chosen = self._fit_partly(*self._problem(rows, labels, budget))
         else:
-            found, chosen = stored_weights(supervised), used[used]
+            found, chosen = stored_weights(supervised), counted[counted]
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
             self._keep_supervised()
         self._set_weights(found)
         positive = rows.scores(found.coef, found.intercept)[0] > 0.0
-        positive[used] = chosen
+        positive[counted] = chosen
         self.labels_ = known.classes[positive[labels.unlabeled].astype(np.intp)]
 
     @abstractmethod
@@ -272,7 +261,8 @@ class SemiSupervisedSVM(SVMClassifier):
     def _keep_supervised(self) -> None:
         """Set the method's attributes if there are no unlabeled rows."""
 
-    def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> PartlyLabeled:
+    def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> tuple[PartlyLabeled, float]:
+        """Return the objective, and the share of unlabeled rows that are positive."""
         s = np.ones(rows.n_rows) if labels.weights is None else labels.weights
         used = np.flatnonzero(s)
         s, target, unlabeled = s[used], labels.target[0, used], labels.unlabeled[used]
@@ -280,12 +270,13 @@ class SemiSupervisedSVM(SVMClassifier):
         costs = self._scaled(s[unlabeled])
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
         full[unlabeled] = costs
-        design, system = self._prepare(with_weight(rows, used), full)
-        labeled = Objective.of(design, weights, target)
+        design, system = self._prepare(rows, used, full)
+        labeled = Objective(design, weights * target, weights * (1.0 - target))
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
-        where = np.flatnonzero(unlabeled)
-        return PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
+        where, share = np.flatnonzero(unlabeled), self.positive_fraction
+        problem = PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
+        return problem, float(target[~unlabeled].mean() if share is None else share)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

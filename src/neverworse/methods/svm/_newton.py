@@ -144,11 +144,6 @@ class Objective:
     positive: Vector  # (n_rows,): p. A known label has one of the two costs, a soft label both
     negative: Vector  # (n_rows,): n
 
-    @classmethod
-    def of(cls, design: Design, weights: Vector, target: Vector) -> Objective:
-        """Return the objective of weighted rows with targets 0 and 1, perhaps soft ones."""
-        return cls(design, weights * target, weights * (1.0 - target))
-
     def value(self, at: Solution) -> float:
         up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
         loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)
@@ -238,36 +233,12 @@ class GramSystem:
         self._factor: tuple[Vector, _Factor] | None = None  # of this penalty
 
     def step(self, model: LocalModel) -> Vector:
-        penalty = model.design.penalty
+        penalty, difference = model.design.penalty, model.curvature - self._curvature
+        changed = np.flatnonzero(difference)
         if self._factor is not None and np.array_equal(penalty, self._factor[0]):
-            step = self._corrected(model, self._factor[1])
+            step = self._corrected(model, self._factor[1], changed, difference[changed])
             if step is not None:
                 return step
-        self._update(model)
-        factor = _Factor(self._gram + np.diag(penalty), penalty)
-        self._factor = penalty, factor
-        if factor.is_accurate or len(model.active) * len(penalty) > MAX_QR_SIZE:
-            return factor.solve(-model.gradient)
-        return _orthogonal_step(model, factor.scale)
-
-    def _corrected(self, model: LocalModel, factor: _Factor) -> Vector | None:
-        """Solve with the factor of another set of rows, by Woodbury's formula, if that is exact."""
-        difference = model.curvature - self._curvature
-        changed, gradient = np.flatnonzero(difference), model.gradient
-        if not factor.is_accurate or len(changed) > MAX_CORRECTED_SHARE * len(gradient):
-            return None
-        weights, rows = difference[changed], model.design.take(changed)
-        solved, step = factor.solve(rows.T), factor.solve(-gradient)
-        inner = np.diag(1.0 / weights) + rows @ solved
-        step -= solved @ linalg.lstsq(inner, rows @ step, check_finite=False)[0]
-        residual = self._gram @ step + rows.T @ (weights * (rows @ step))
-        residual += model.design.penalty * step + gradient
-        error = np.linalg.norm(factor.scale * residual)
-        return step if error <= MAX_ERROR * np.linalg.norm(factor.scale * gradient) else None
-
-    def _update(self, model: LocalModel) -> None:
-        difference = model.curvature - self._curvature
-        changed = np.flatnonzero(difference)
         if len(changed) < MAX_CHANGED_SHARE * len(model.active):
             for sign in (1.0, -1.0):
                 these = changed[sign * difference[changed] > 0.0]
@@ -276,6 +247,27 @@ class GramSystem:
         else:
             self._gram = model.design.gram(model.active, model.curvature[model.active])
         self._curvature = model.curvature
+        factor = _Factor(self._gram + np.diag(penalty), penalty)
+        self._factor = penalty, factor
+        if factor.is_accurate or len(model.active) * len(penalty) > MAX_QR_SIZE:
+            return factor.solve(-model.gradient)
+        return _orthogonal_step(model, factor.scale)
+
+    def _corrected(
+        self, model: LocalModel, factor: _Factor, changed: Indices, weights: Vector
+    ) -> Vector | None:
+        """Solve with the factor of another set of rows, by Woodbury's formula, if that is exact."""
+        gradient = model.gradient
+        if not factor.is_accurate or len(changed) > MAX_CORRECTED_SHARE * len(gradient):
+            return None
+        rows = model.design.take(changed)
+        solved, step = factor.solve(rows.T), factor.solve(-gradient)
+        inner = np.diag(1.0 / weights) + rows @ solved
+        step -= solved @ linalg.lstsq(inner, rows @ step, check_finite=False)[0]
+        residual = self._gram @ step + rows.T @ (weights * (rows @ step))
+        residual += model.design.penalty * step + gradient
+        error = np.linalg.norm(factor.scale * residual)
+        return step if error <= MAX_ERROR * np.linalg.norm(factor.scale * gradient) else None
 
 
 class _Factor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from scipy.optimize import linprog
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
@@ -101,21 +102,17 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
         random = check_random_state(self.random_state)
-        weight, risk = float(self.unlabeled_weight), float(self.risk)
-        shares = share - self.fraction_tolerance, share + self.fraction_tolerance
-        sampled = sample_separators(problem, shares, weight, self.n_samples, random)
-        separators, objectives = diverse(*sampled, self.n_separators, random)
-        scores = problem.scores(problem.start)
-        counts = problem.costs / problem.costs.sum()
-        supervised = scores > 0.0
+        separators, objectives = self._separators(problem, share, random)
+        scores, counts = problem.scores(problem.start), problem.costs / problem.costs.sum()
+        supervised, risk = scores > 0.0, float(self.risk)
         positive = safest_labels(separators, supervised, counts, risk, scores)
-        improvement = improvements(positive, separators, supervised, counts, risk).min()
+        improvement = float((gains(positive, separators, supervised, risk) @ counts).min())
         self.candidates_ = self.classes_[separators.astype(np.intp)]
         self.candidate_objectives_ = objectives
-        self.worst_case_improvement_ = max(0.0, float(improvement))
+        self.worst_case_improvement_ = max(0.0, improvement)
         weights, converged = stored_weights(self.supervised_), self.supervised_.converged_
         if improvement > 0.0:
-            last = problem.solve(positive.astype(np.float64), weight, problem.start)
+            last = problem.solve(positive, float(self.unlabeled_weight), problem.start)
             weights, converged = problem.labeled.design.weights(last.parameters), last.converged
         else:
             positive = supervised
@@ -123,49 +120,34 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         self._set_end(converged, problem.budget.n_iter, problem.budget)
         return weights, positive
 
+    def _separators(
+        self, problem: PartlyLabeled, share: float, random: RandomState
+    ) -> tuple[AnyArray, Vector]:
+        """Return which rows are positive at diverse local minima, and objectives, the best first.
+
+        One search starts with the labels of the supervised SVM, all others with random ones.
+        """
+        shares = share - self.fraction_tolerance, share + self.fraction_tolerance
+        found, scores = [], problem.scores(problem.start)
+        for k in range(self.n_samples):
+            labels = label_shares(scores, *shares)
+            found.append(_local_minimum(problem, labels, shares, float(self.unlabeled_weight)))
+            if problem.budget.exhausted:
+                break
+            problem.budget.report(f"separator {k + 1} of {self.n_samples}", len(scores))
+            scores = random.normal(size=len(scores))
+        labels, first = np.unique([each for each, _ in found], axis=0, return_index=True)
+        objectives, n = np.array([value for _, value in found])[first], self.n_separators
+        order = np.argsort(objectives, kind="stable")
+        if len(labels) > n:
+            clusters = KMeans(n, random_state=random).fit_predict(labels.astype(np.float32))
+            order = order[np.sort(np.unique(clusters[order], return_index=True)[1])]
+        return labels[order], objectives[order]
+
     def _keep_supervised(self) -> None:
         self.candidates_ = np.empty((0, 0), self.classes_.dtype)
         self.candidate_objectives_ = np.empty(0)
         self.worst_case_improvement_ = 0.0
-
-
-def diverse(
-    labels: AnyArray, objectives: Vector, n: int, random_state: Any
-) -> tuple[AnyArray, Vector]:
-    """Return the best separator of each of n clusters, with its objective; the best one first."""
-    labels, first = np.unique(labels, axis=0, return_index=True)
-    objectives = objectives[first]
-    if len(labels) > n:
-        clusters = KMeans(n, random_state=random_state).fit_predict(labels.astype(np.float32))
-        members = [np.flatnonzero(clusters == k) for k in range(n)]
-        chosen = [these[np.argmin(objectives[these])] for these in members]
-        labels, objectives = labels[chosen], objectives[chosen]
-    order = np.argsort(objectives, kind="stable")
-    return labels[order], objectives[order]
-
-
-def sample_separators(
-    problem: PartlyLabeled,
-    shares: tuple[float, float],
-    weight: float,
-    n_samples: int,
-    random: np.random.RandomState,
-) -> tuple[AnyArray, Vector]:
-    """Return which rows are positive at local minima with shares in a range, and the objectives.
-
-    The first one starts with the labels of the supervised SVM, all others with random ones.
-    """
-    labels, objectives = [], []
-    scores = problem.scores(problem.start)
-    for k in range(n_samples):
-        found = _local_minimum(problem, label_shares(scores, *shares), shares, weight)
-        labels.append(found[0])
-        objectives.append(found[1])
-        if problem.budget.exhausted:
-            break
-        problem.budget.report(f"separator {k + 1} of {n_samples}", len(scores))
-        scores = random.normal(size=len(scores))
-    return np.array(labels), np.array(objectives)
 
 
 def _local_minimum(
@@ -174,7 +156,7 @@ def _local_minimum(
     problem = replace(problem, system=copy(problem.system))
     solution, value = None, np.inf
     while True:
-        solution = problem.solve(labels.astype(np.float64), weight, solution, SEARCH_TOL)
+        solution = problem.solve(labels, weight, solution, SEARCH_TOL)
         better = label_shares(-problem.extra_cost(problem.scores(solution)), *shares)
         small_gain = value - solution.value <= MIN_GAIN * solution.value
         if small_gain or problem.budget.exhausted or np.array_equal(better, labels):
@@ -182,17 +164,10 @@ def _local_minimum(
         labels, value = better, solution.value
 
 
-def _gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
+def gains(labels: Any, separators: AnyArray, supervised: Mask, risk: float) -> Matrix:
     """Return 1 where only the label is right, if a separator is, and -risk the other way round."""
     differs = supervised != separators
     return np.where(labels == separators, differs, np.where(differs, 0.0, -risk))
-
-
-def improvements(
-    labels: Mask, separators: AnyArray, supervised: Mask, weights: Vector, risk: float
-) -> Vector:
-    """Return what labels gain over the supervised ones in total, for each separator."""
-    return _gains(labels, separators, supervised, risk) @ weights
 
 
 def safest_labels(
@@ -207,7 +182,7 @@ def safest_labels(
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)
     group = group.ravel()
     size = np.bincount(group, weights)
-    positive, negative = (_gains(label, kinds[1:], kinds[0], risk) for label in (True, False))
+    positive, negative = (gains(label, kinds[1:], kinds[0], risk) for label in (True, False))
     n_groups = len(size)
     solution = linprog(
         np.append(np.zeros(n_groups), -1.0),
@@ -215,15 +190,10 @@ def safest_labels(
         b_ub=negative @ size,
         bounds=[(0.0, 1.0)] * n_groups + [(None, None)],
     )
-    return _rounded(solution.x[:-1] * size, group, weights, order)
-
-
-def _rounded(positive: Vector, group: AnyArray, weights: Vector, order: Vector) -> Mask:
-    """Return labels with about the given weight of positive rows in each group."""
-    first = np.lexsort((-order, group))  # by group, and the largest first within each
+    weight = solution.x[:-1] * size  # about that of the positive rows in each group
+    first = np.lexsort((-order, group))
     ahead = np.cumsum(weights[first]) - weights[first]
-    starts = np.searchsorted(group[first], np.arange(len(positive)))
-    ahead -= ahead[starts][group[first]]
+    ahead -= ahead[np.searchsorted(group[first], np.arange(n_groups))][group[first]]
     labels = np.zeros(len(group), bool)
-    labels[first] = ahead + 0.5 * weights[first] < positive[group[first]]
+    labels[first] = ahead + 0.5 * weights[first] < weight[group[first]]
     return labels

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -37,17 +36,14 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     Minimises, over the weights *and* the labels :math:`y_j = \pm 1` of the unlabeled rows, of which
     a given share is positive,
 
-    .. math::
-
-        \frac{\alpha}{2} \lVert w \rVert^2
-        + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
-        + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
+    .. math:: \frac{\alpha}{2} \lVert w \rVert^2
+              + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
+              + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
 
     with :math:`f(x) = x \cdot w + b`, and targets -1 and +1 for the classes in sorted order. S and
     :math:`S_u` are the sums of the weights s of the labeled and of the unlabeled rows with
-    ``scaling="mean"``, and 1 with ``scaling="sum"``. The first term includes :math:`b^2` with
-    ``penalise_intercept=True``. If the classes are not clusters, the classifier may be much worse
-    than its supervised counterpart. One of many local minima is found by
+    ``scaling="mean"``, and 1 with ``scaling="sum"``. If the classes are not clusters, it may
+    be much worse than its supervised counterpart. One of many local minima is found by
 
     - "switching", as in SVMlin: the supervised SVM labels the unlabeled rows. Then their weight v
       grows from 1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive
@@ -133,19 +129,21 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
             share = float(positive.mean())
         else:
             positive = label_shares(scores, share, share)
-        search = Search(problem, positive, int(self.max_switches))
+        search = Search(problem, problem.start, positive, int(self.max_switches))
         if self.method == "switching":
-            for v in growing_weights(weight):
-                search.switch(v, stage=v, min_tol=COARSE_TOL if v < weight else 0.0)
+            v = FIRST_WEIGHT
+            while v < weight:
+                search.switch(v, stage=v, min_tol=COARSE_TOL)
+                v *= GROWTH
         else:
             per_row = 1.0 / len(scores) if self.scaling == "mean" else 1.0
             search.anneal(weight, share, per_row)
             search.positive = label_shares(problem.scores(search.solution), share, share)
-            search.switch(weight, stage=0.0)
+        search.switch(weight, stage=weight if self.method == "switching" else 0.0)
         found, budget = search.solution, problem.budget
         self.history_ = np.array(search.history).reshape(-1, 2)
         self.n_switches_ = search.n_switches
-        self.objective_ = problem.value(found, search.positive.astype(np.float64), weight)
+        self.objective_ = problem.value(found, search.positive, weight)
         self._set_end(found.converged and not budget.exhausted, budget.n_iter, budget)
         return problem.labeled.design.weights(found.parameters), search.positive
 
@@ -200,32 +198,22 @@ def share_probabilities(costs: Vector, share: float, temperature: float) -> Vect
     return np.asarray(expit(brentq(excess, low, high, maxiter=1000) - scaled))
 
 
-def growing_weights(last: float) -> Iterator[float]:
-    """Yield the weights of the unlabeled rows, the largest one last."""
-    weight = FIRST_WEIGHT
-    while weight < last:
-        yield weight
-        weight *= GROWTH
-    yield last
-
-
+@dataclass
 class Search:
     """Trains SVMs and labels the unlabeled rows in turns, from the supervised SVM on."""
 
-    def __init__(self, problem: PartlyLabeled, positive: Mask, max_switches: int) -> None:
-        self.problem = problem
-        self.solution: Solution = problem.start
-        self.positive = positive  # the labels of the unlabeled rows
-        self.max_switches = max_switches
-        self.history: list[tuple[float, float]] = []  # stage and objective after each training
-        self.n_switches = 0  # pairs of rows that exchanged their labels
+    problem: PartlyLabeled
+    solution: Solution  # the last one
+    positive: Mask  # the labels of the unlabeled rows
+    max_switches: int
+    history: list[tuple[float, float]] = field(default_factory=list)  # stage and objective of each
+    n_switches: int = 0  # pairs of rows that exchanged their labels
 
     def switch(self, weight: float, stage: float, min_tol: float = 0.0) -> None:
         """Train and switch labels at one weight of the unlabeled rows until no pair gains by it."""
         problem, lowest = self.problem, np.inf
         while not problem.budget.exhausted:
-            labels = self.positive.astype(np.float64)
-            self.solution = problem.solve(labels, weight, self.solution, min_tol)
+            self.solution = problem.solve(self.positive, weight, self.solution, min_tol)
             value = self.solution.value
             self.history.append((stage, value))
             if not value < lowest:  # rounding errors may see a gain where there is none
