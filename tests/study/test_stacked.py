@@ -11,10 +11,10 @@ import pytest
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
 from neverworse.study import ThresholdRule, _choice, candidates_named
-from neverworse.study._assess import AUDIT, ladder
 from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
 from neverworse.study._methods import standard_methods
+from neverworse.study._verdict import AUDIT, ladder
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from neverworse import _lazily
 from neverworse.study._assess import assess
-from neverworse.study._decision import ThresholdRule
 from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
 from neverworse.study._fit import (
     FitSettings,
+    ThresholdRule,
     add_unlabeled,
     feature_columns,
     fit_table,

@@ -8,26 +8,23 @@ import json
 import os
 import types
 import typing
-from collections.abc import Sequence
 from errno import EISDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
 from neverworse._words import cropped
 from neverworse.study._methods import PROJECTED
-from neverworse.study._side_by_side import Predicted, ScoredRows
 from neverworse.study._study import Study, checksum
 from neverworse.study.report import write_report
 from neverworse.tables import printable, save_model, with_names, write_csv
 
 if TYPE_CHECKING:
+    from neverworse.study._assess import ScoredRows
     from neverworse.study._choice import Chosen
 
 LARGEST = 2**63  # more than anything that is counted here
@@ -147,28 +144,6 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
         for k, name in enumerate(scored.classes):
             columns[f"probability: {name}"] = chosen.probabilities[:, k]
     return pa.table(with_names(columns, id_name, scored.row_names))
-
-
-def read_predictions(path: Path, classes: Sequence[str]) -> tuple[Predicted, Predicted]:
-    """Return the supervised and the chosen model, by what `predictions` wrote, or `ValueError`."""
-    wanted = dict.fromkeys(["supervised_prediction", "prediction"], pa.string())
-    # An apostrophe keeps spreadsheets from taking names for formulas.
-    names = pa.array([*classes, *(f"'{name}" for name in classes)])
-    try:
-        found = csv.read_csv(
-            path,
-            parse_options=csv.ParseOptions(newlines_in_values=True),
-            convert_options=csv.ConvertOptions(include_columns=[*wanted], column_types=wanted),
-        )
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: {error}") from None
-    codes = [pc.index_in(column, names) for column in found.columns]
-    if any(each.null_count for each in codes):
-        raise ValueError(f"{path} has a class that the study does not have.")
-    supervised, chosen = (
-        Predicted(each.to_numpy().astype(np.intp) % len(classes), len(classes)) for each in codes
-    )
-    return supervised, chosen
 
 
 def certificate_document(study: Study, sha256: str) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
+from sklearn.metrics import roc_curve
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import count, nearest
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows
@@ -34,9 +36,6 @@ from neverworse.tables import (
     stacked,
 )
 
-if TYPE_CHECKING:
-    from neverworse.study._decision import ThresholdRule
-
 Interval = tuple[float, float]
 
 USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
@@ -47,6 +46,65 @@ EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise la
 # Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
 # has to be this share of the linear one at most.
 CLEARLY = 0.95
+TIE = 1e-12  # criteria that differ by less are equal but for rounding
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How the threshold of the positive one of two classes is chosen on held-out labeled rows."""
+
+    kind: Literal["fixed", "balanced", "f1", "cost"] = "fixed"
+    value: float = 0.5  # the threshold, if it is given
+    miss: float = 1.0  # cost of a missed row of the positive class
+    alarm: float = 1.0  # cost of a false alarm
+
+    @classmethod
+    def parse(cls, text: str) -> ThresholdRule:
+        """Return the rule that an option of the command line means, or raise `ValueError`."""
+        with suppress(ValueError):
+            if text in ("balanced", "f1"):
+                return cls("f1" if text == "f1" else "balanced")
+            if text.startswith("cost="):
+                miss, alarm = map(float, text.removeprefix("cost=").split(":"))
+                if all(0.0 < each < np.inf for each in (miss, alarm)):
+                    return cls("cost", miss=miss, alarm=alarm)
+            elif 0.0 < float(text) < 1.0:
+                return cls(value=float(text))
+        raise ValueError(
+            "--threshold is a probability between 0 and 1, balanced, f1 or cost=5:1 (both costs "
+            f"must be positive), not {text!r}."
+        )
+
+    def __str__(self) -> str:
+        if self.kind == "cost":
+            return f"cost={self.miss:g}:{self.alarm:g}"
+        return f"{self.value:g}" if self.kind == "fixed" else self.kind
+
+    def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
+        """Return the best threshold, half-way between two probabilities or beyond all of them.
+
+        Of equally good thresholds, the middle one is returned.
+        """
+        if self.kind == "fixed":
+            return self.value
+        false_rates, true_rates, found = roc_curve(
+            positive, probabilities, sample_weight=weights, drop_intermediate=False
+        )
+        n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+        hits, alarms = n_positive * true_rates, n_negative * false_rates
+        costs = self.miss * (n_positive - hits) + self.alarm * alarms
+        criterion = {
+            "balanced": true_rates - false_rates,
+            "f1": 2.0 * hits / (hits + alarms + n_positive),
+            "cost": -costs / (self.miss * n_positive + self.alarm * n_negative),
+        }[self.kind]
+        edges = np.concatenate([[1.0], found[1:], [0.0]])
+        upper, lower = edges[:-1], edges[1:]
+        thresholds = 0.5 * (upper + lower)
+        thresholds = np.where(thresholds > lower, thresholds, upper)  # adjacent numbers
+        criterion[0] = criterion[0] if lower[0] < 1.0 else -np.inf  # no threshold is above 1
+        best = np.flatnonzero(criterion >= criterion.max() - TIE)
+        return float(thresholds[best[(len(best) - 1) // 2]])
 
 
 @dataclass(frozen=True)
@@ -74,23 +132,18 @@ class FitSettings:
     positive: str | None = None
     model: str = AUTO  # or the name of a method
     candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the stacked model; none: there is none
-    threshold: ThresholdRule | None = None  # of the positive class; None: 0.5
+    threshold: ThresholdRule = ThresholdRule()  # of the positive class; by default, 0.5
     calibrate: bool = False
 
     @property
     def is_decided(self) -> bool:
         """Whether a threshold or a calibration changes what the method itself predicts."""
-        return self.calibrate or str(self.threshold or 0.5) != "0.5"
+        return self.calibrate or self.threshold != ThresholdRule()
 
     @property
     def reading(self) -> dict[str, Any]:
-        return {
-            "categorical": list(self.categorical),
-            "drop": list(self.drop),
-            "columns": {name: dict(entry) for name, entry in self.columns.items()},
-            "decimal": self.decimal,
-            "dates": self.dates,
-        }
+        names = "categorical", "drop", "columns", "decimal", "dates"
+        return {name: getattr(self, name) for name in names}
 
     @property
     def text(self) -> frozenset[str]:
@@ -138,7 +191,12 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     names = pa.array(np.flatnonzero(~labeled) + 1)
     if settings.id is not None:
         names = id_texts(find_column(table, settings.id, "id").filter(pa.array(~labeled)))
-    columns, positive = feature_columns(table, settings), _positive(settings.positive, target)
+    counts, positive = target.counts(), None
+    if settings.positive is not None:
+        positive = _code(settings.positive, target, "positive")
+    elif len(counts) == 2:
+        positive = int(counts[1] <= counts[0])
+    columns = feature_columns(table, settings)
     linear = ProjectedLeastSquaresClassifier(
         settings.distance,
         alpha=settings.alpha,
@@ -289,14 +347,6 @@ def looks_at(plans: Sequence[ColumnPlan], leaks: Sequence[str]) -> dict[str, str
     )
     looks = {plan.name: plan.look for plan in plans if plan.look or plan.name in leaks}
     return looks | {name: leak.format(name) for name in leaks}
-
-
-def _positive(name: str | None, target: Target) -> int | None:
-    """Return the code of the positive class: of two, the rarer, or else the second."""
-    if name is None:
-        counts = target.counts()
-        return int(counts[1] <= counts[0]) if len(counts) == 2 else None
-    return _code(name, target, "positive")
 
 
 def _code(name: str, target: Target, option: str) -> int:

@@ -38,9 +38,12 @@ class Sample:
     y: Vector  # codes of classes, NaN where unlabeled
     weights: Vector
     n_labeled: int
-    n_unlabeled: int
     n_folds: int
     n_repeats: int
+
+    @property
+    def n_unlabeled(self) -> int:
+        return len(self.y) - self.n_labeled
 
     @property
     def test_share(self) -> float:
@@ -93,15 +96,7 @@ def draw_sample(
         rng = np.random.default_rng(seed)
         unlabeled = np.sort(rng.choice(unlabeled, n_drawn, replace=False))
     chosen: Indices = np.concatenate([labeled, unlabeled])
-    return Sample(
-        taken(X, chosen),
-        y[chosen],
-        weights[chosen],
-        len(labeled),
-        len(unlabeled),
-        n_folds,
-        n_repeats,
-    )
+    return Sample(taken(X, chosen), y[chosen], weights[chosen], len(labeled), n_folds, n_repeats)
 
 
 def mean_over_folds(

@@ -91,21 +91,18 @@ def standard_methods(
 
 def tuned_classifier(name: str, class_weight: Any = None, seed: int = 0) -> TunedClassifier:
     """Return one of the classifiers `TUNED`, which people would try instead."""
-    estimator: Any = LogisticRegression(class_weight=class_weight, max_iter=1000)
-    grid: dict[str, list[float]] = {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}
-    if name == "random forest":
-        estimator = RandomForestClassifier(N_TREES, class_weight=class_weight, random_state=seed)
-        grid = {"min_samples_leaf": [1, 5]}
-    elif name == "gradient boosting":
-        # With scikit-learn's leaves of 20 rows, 40 labels could hardly be split.
-        estimator = HistGradientBoostingClassifier(
-            max_iter=50,
-            min_samples_leaf=5,
-            early_stopping=False,
-            class_weight=class_weight,
-            random_state=seed,
-        )
-        grid = {"learning_rate": [0.1, 0.03]}
+    shared = {"class_weight": class_weight, "random_state": seed}
+    logistic = LogisticRegression(class_weight=class_weight, max_iter=1000)
+    # With scikit-learn's leaves of 20 rows, 40 labels could hardly be split.
+    few = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
+    others: dict[str, tuple[Any, dict[str, list[float]]]] = {
+        "random forest": (RandomForestClassifier(N_TREES, **shared), {"min_samples_leaf": [1, 5]}),
+        "gradient boosting": (
+            HistGradientBoostingClassifier(**few, **shared),
+            {"learning_rate": [0.1, 0.03]},
+        ),
+    }
+    estimator, grid = others.get(name, (logistic, {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}))
     return TunedClassifier(estimator, grid, name == "self-training", seed)
 
 
