@@ -182,7 +182,7 @@ def test_only_the_method_that_is_wanted_is_compared_besides_ours(model, others):
         ("supervised", {"threshold": ThresholdRule(value=0.2)}),
         ("supervised", {"calibrate": True, "threshold": ThresholdRule("f1")}),
         ("projected", {"threshold": ThresholdRule(value=0.2)}),
-        ("logistic regression", {"calibrate": True, "threshold": ThresholdRule(value=0.2)}),
+        ("self-learning", {"calibrate": True, "threshold": ThresholdRule(value=0.2)}),
     ],
 )
 def test_a_threshold_alone_changes_no_prediction(plain, name, settings):

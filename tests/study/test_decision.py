@@ -159,7 +159,7 @@ def test_numbers_are_those_of_models_decided_on_without_the_test_rows():
 def test_what_is_decided_on_by_noise_is_found_to_be_worth_nothing():
     """The best of all thresholds looks better than chance on the rows that it was found by."""
     inside, outside = [], []
-    for seed in range(24):
+    for seed in range(12):
         X, y, _ = made(n_labeled=60, n=62, shift=0.0, seed=seed)
         sample = sample_of(X, y)
         truth = Truth.of(sample, ["a", "b"], 1)

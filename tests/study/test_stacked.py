@@ -171,10 +171,11 @@ def test_models_of_some_of_the_labels_are_not_compared_with_one_of_all(monkeypat
     assert stack(fit, settings).why_not.startswith("there are more than 20 labels.")
 
 
-def test_thresholds_of_stacked_models_are_tested_on_held_out_rows(moved):
-    fit, settings, *_ = moved
-    wanted = replace(settings, model="stacked", threshold=ThresholdRule("balanced"))
-    study, _, chosen = studied(fit, wanted)
+def test_thresholds_of_stacked_models_are_tested_on_held_out_rows():
+    wanted = {"candidates": ("ICLS",), "model": "stacked", "threshold": ThresholdRule("balanced")}
+    fit, settings = fitted(**wanted)
+    study, _, chosen = studied(fit, settings)
+    assert study.confident.chosen
     decision = study.model.decision
     assert decision.numbers is not None
     positive = chosen.probabilities[:, fit.positive] >= decision.threshold
@@ -217,5 +218,5 @@ def test_candidates_that_there_are_not(texts, said):
 
 
 def test_the_undecided_rung_of_a_supervised_model():
-    said = ladder("No.", False, None, "why.", model=None, n_differing=0, n_unlabeled=9)[2]
+    said = ladder("No.", False, None, "why.", model="supervised", n_differing=0, n_unlabeled=9)[2]
     assert said.words == ("Whether another model is better than the supervised one.", AUDIT)

@@ -16,32 +16,11 @@ from neverworse import __version__
 from neverworse._typing import Indices
 from neverworse.estimators import class_scores
 from neverworse.rows import Rows, as_rows
+from neverworse.study import _methods, _study
 from neverworse.study._choice import Chosen, check_choice, choose, stack
 from neverworse.study._comparison import Compared, RowKind, learning_curve
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import Progress
-from neverworse.study._methods import (
-    METHODS,
-    OURS,
-    PROJECTED,
-    STACKED,
-    SUPERVISED,
-    standard_methods,
-)
-from neverworse.study._study import (
-    ChangedRow,
-    Changes,
-    ClassFacts,
-    Coefficient,
-    ColumnFacts,
-    Curve,
-    DataFacts,
-    FileFacts,
-    Scalar,
-    ScoreGroup,
-    Scores,
-    Study,
-)
 from neverworse.study._verdict import Evidence, claim, ladder, verdict_of
 from neverworse.tables import TableError
 
@@ -56,13 +35,13 @@ def assess(
     fit: TableFit,
     settings: FitSettings,
     *,
-    files: Sequence[FileFacts],
+    files: Sequence[_study.FileFacts],
     command: str,
     compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
     notify: Progress = lambda *_: None,
-) -> tuple[Study, ScoredRows, Chosen]:
+) -> tuple[_study.Study, ScoredRows, Chosen]:
     """Compute everything in the report of a fit, and make the model that was chosen.
 
     `command` reproduces the fit. With `compare_all`, all methods are compared: otherwise those of
@@ -71,14 +50,14 @@ def assess(
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
     scored, notes = ScoredRows(fit), list(fit.notes)
-    wanted = METHODS if compare_all else (*OURS, settings.model)
-    methods = standard_methods(fit.classifier, wanted, seed=seed)
+    wanted = _methods.METHODS if compare_all else (*_methods.OURS, settings.model)
+    methods = _methods.standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
-    if settings.model == STACKED and stacked.facts is None:
+    if settings.model == _methods.STACKED and stacked.facts is None:
         raise TableError(f"There is no stacked model: {stacked.why_not} Choose another --model.")
-    if settings.model == STACKED or stacked.has_moved:
-        methods[STACKED] = stacked.method
+    if settings.model == _methods.STACKED or stacked.has_moved:
+        methods[_methods.STACKED] = stacked.method
 
     def unless_impossible(problem: str, compute: Callable[..., Part], *given: Any) -> Part | None:
         try:
@@ -89,7 +68,7 @@ def assess(
 
     compare = partial(Compared, classes=names, positive=fit.positive, notify=notify, seed=seed)
     compared = unless_impossible("Methods were not compared.", compare, methods, *fit.rows)
-    drawn: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
+    drawn: dict[RowKind, _study.Curve | None] = {"unlabeled": None, "labeled": None}
     for kind in drawn:
         if curves and compared is not None:
             notify(f"learning curve of {kind} rows", 0.0)
@@ -114,13 +93,16 @@ def assess(
     notify("choosing the model", 0.0)
     chosen = choose(fit, settings, evidence.recommended, comparison, stacked, seed)
     model, importance = chosen.facts.name, None
-    has_weights = fit.classifier.kernel == "linear" and model in (SUPERVISED, PROJECTED)
+    has_weights = fit.classifier.kernel == "linear" and model in (
+        _methods.SUPERVISED,
+        _methods.PROJECTED,
+    )
     if compared is not None and not has_weights:
         problem = "The importance of columns was not computed."
         of_features = fit.model.preparation_.feature_columns_
         importance = unless_impossible(problem, compared.importance, model, of_features)
     proved, (weights, intercepts) = claim(certificate), coefficients(fit)
-    study = Study(
+    study = _study.Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
@@ -133,7 +115,7 @@ def assess(
             evidence.guarantee == "improved",
             stacked.facts,
             stacked.why_not,
-            model=None if model == SUPERVISED else model,
+            model=model,
             n_differing=int(np.sum(chosen.codes != chosen.supervised)),
             n_unlabeled=len(chosen.codes),
         ),
@@ -155,7 +137,7 @@ def assess(
     return study, scored, chosen
 
 
-def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:
+def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, _study.Scalar]:
     prior = settings.prior
     if not isinstance(prior, str):
         second = fit.target.class_names[1]
@@ -181,32 +163,32 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
 
 
 def _data(
-    fit: TableFit, settings: FitSettings, files: Sequence[FileFacts], scored: ScoredRows
-) -> DataFacts:
+    fit: TableFit, settings: FitSettings, files: Sequence[_study.FileFacts], scored: ScoredRows
+) -> _study.DataFacts:
     target, preparation = fit.target, fit.model.preparation_
     n_unlabeled = int((~target.labeled).sum())
-    predicted = (np.bincount(each, minlength=len(target.classes)) for each in scored.predictions)
-    counts = zip(
-        target.class_names, target.counts(), *map(np.ndarray.tolist, predicted), strict=True
-    )
-    columns = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
+    n_classes, names = len(target.classes), target.class_names
+    predicted = (np.bincount(each, minlength=n_classes).tolist() for each in scored.predictions)
+    columns = [_study.ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
     if settings.id is not None:
-        columns.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
+        columns.append(_study.ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
     if settings.weight is not None:
-        columns.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
+        columns.append(
+            _study.ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight")
+        )
     made = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
         of_plan = plan.name, plan.kind, plan.note, plan.n_missing, made[plan.name], plan.read_as
-        columns.append(ColumnFacts(*of_plan, fit.looks.get(plan.name, "")))
-    return DataFacts(
+        columns.append(_study.ColumnFacts(*of_plan, fit.looks.get(plan.name, "")))
+    return _study.DataFacts(
         files=tuple(files),
         target=settings.target,
         n_rows=len(target.codes),
         n_labeled=len(target.codes) - n_unlabeled,
         n_unlabeled=n_unlabeled,
         n_features=len(preparation.feature_columns_),
-        classes=tuple(ClassFacts(*each) for each in counts),
-        positive=None if fit.positive is None else target.class_names[fit.positive],
+        classes=tuple(map(_study.ClassFacts, names, target.counts(), *predicted)),
+        positive=None if fit.positive is None else names[fit.positive],
         columns=tuple(columns),
     )
 
@@ -215,23 +197,17 @@ class ScoredRows:
     """Scores of both models on all rows of a table: 1 for rows of the class, 0 for all others."""
 
     def __init__(self, fit: TableFit) -> None:
-        models = fit.classifier.supervised_, fit.classifier
-        self.classes, self.positive, self.row_names = (
-            fit.target.class_names,
-            fit.positive,
-            fit.row_names,
-        )
-        self.codes, self.unlabeled = fit.target.codes, ~fit.target.labeled
+        models, unlabeled = (fit.classifier.supervised_, fit.classifier), ~fit.target.labeled
+        self.classes, self.codes = fit.target.class_names, fit.target.codes
+        self.positive, self.row_names, self.unlabeled = fit.positive, fit.row_names, unlabeled
         scores = [class_scores(model, fit.features) for model in models]
         self.supervised, self.projected = scores  # n_rows x n_classes
         # The classes that the two models give to the unlabeled rows, and their imputed labels.
-        self.predictions: list[Indices] = [
-            np.argmax(each[self.unlabeled], axis=1) for each in scores
-        ]
+        self.predictions: list[Indices] = [each[unlabeled].argmax(axis=1) for each in scores]
         soft = np.asarray(fit.classifier.soft_labels_)
         self.soft_labels = np.column_stack([1.0 - soft, soft]) if soft.ndim == 1 else soft
 
-    def scores(self) -> tuple[Scores, ...]:
+    def scores(self) -> tuple[_study.Scores, ...]:
         """Return histograms of the scores, for each class that is shown."""
         found = []
         for k in _shown(self.classes, self.positive):
@@ -248,11 +224,11 @@ class ScoredRows:
                 ("unlabeled", self.unlabeled),
             ]:
                 counts = (tuple(np.histogram(scores[rows], edges)[0].tolist()) for scores in both)
-                groups.append(ScoreGroup(name, int(rows.sum()), *counts))
-            found.append(Scores(self.classes[k], tuple(edges.tolist()), tuple(groups)))
+                groups.append(_study.ScoreGroup(name, int(rows.sum()), *counts))
+            found.append(_study.Scores(self.classes[k], tuple(edges.tolist()), tuple(groups)))
         return tuple(found)
 
-    def changes(self) -> Changes:
+    def changes(self) -> _study.Changes:
         """Return the unlabeled rows whose predicted class changed, largest changes first."""
         first, second = self.predictions
         changed = np.flatnonzero(first != second)
@@ -262,7 +238,7 @@ class ScoredRows:
         )
         order = np.argsort(-np.abs(after - before), kind="stable")[:MOST_CHANGED]
         rows = tuple(
-            ChangedRow(
+            _study.ChangedRow(
                 str(self.row_names[int(row)]),
                 self.classes[first[row]],
                 self.classes[second[row]],
@@ -272,7 +248,7 @@ class ScoredRows:
             )
             for k, row in zip(order, changed[order], strict=True)
         )
-        return Changes(len(changed), len(first), rows)
+        return _study.Changes(len(changed), len(first), rows)
 
 
 def _shown(classes: Sequence[str], positive: int | None) -> Sequence[int]:
@@ -282,7 +258,9 @@ def _shown(classes: Sequence[str], positive: int | None) -> Sequence[int]:
     return [1 if positive is None else positive]
 
 
-def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
+def coefficients(
+    fit: TableFit,
+) -> tuple[tuple[_study.Coefficient, ...], tuple[_study.Coefficient, ...]]:
     """Return the weights and the intercepts of a linear model.
 
     The intercept is the score where all features are 0; the scaled one, where all are at their
@@ -312,9 +290,9 @@ def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coeffici
         before, after = (of_classes[k] for of_classes in of_models)
         values = before / units, after / units, before * deviations, after * deviations
         weights += [
-            Coefficient(*words, classes[k], *map(float, of_feature))
+            _study.Coefficient(*words, classes[k], *map(float, of_feature))
             for words, *of_feature in zip(named, *values, strict=True)
         ]
         scores = (float(of_classes[k]) for of_classes in (*at_zero, *at_mean))
-        intercepts.append(Coefficient("intercept", "", classes[k], *scores))
+        intercepts.append(_study.Coefficient("intercept", "", classes[k], *scores))
     return tuple(weights), tuple(intercepts)

@@ -16,6 +16,7 @@ from neverworse.estimators import (
     class_scores,
     has_class_scores,
 )
+from neverworse.study import _methods, _study
 from neverworse.study._held_out import (
     MAX_UNLABELED,
     HeldOut,
@@ -27,25 +28,6 @@ from neverworse.study._held_out import (
     mean_over_folds,
     numbers,
 )
-from neverworse.study._methods import (
-    NEIGHBOURS,
-    PROJECTED,
-    SELF_TAUGHT,
-    STACKED,
-    SUPERVISED,
-    collapsed_to,
-    fit_fold,
-    guarantee_of,
-    reason_of,
-)
-from neverworse.study._study import (
-    Comparison,
-    Curve,
-    CurveLine,
-    Estimate,
-    Importance,
-    MethodFacts,
-)
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
@@ -54,6 +36,12 @@ N_SHUFFLES = 3
 MOST_COLUMNS = 200  # whose importance is found; more take too long
 MOST_NUMBERS = 2_000_000  # of shuffled rows in memory at a time
 MEASURES = {"error": 1.0, "brier": np.inf, "loss": np.inf}  # and their largest differences
+
+RowKind = Literal["unlabeled", "labeled"]  # of which a learning curve takes more and more
+SHARES = [1 / 4, 1 / 2, 1.0]  # of all rows: each step doubles them
+# Unlabeled rows in each fit: where labeled ones grow, time is better spent on repeats.
+MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": MAX_UNLABELED, "labeled": 2_000}
+MOST_REPEATS = 2  # more take time and hardly narrow the intervals: their training rows overlap
 
 
 class Compared:
@@ -82,7 +70,7 @@ class Compared:
         seed: int = 0,
         notify: Progress = lambda *_: None,
     ) -> None:
-        most = MOST_NEIGHBOURS if NEIGHBOURS in methods else MAX_UNLABELED
+        most = MOST_NEIGHBOURS if _methods.NEIGHBOURS in methods else MAX_UNLABELED
         cost = len(methods) / USUAL_METHODS
         sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=cost)
         truth = Truth.of(sample, classes, positive)
@@ -98,27 +86,27 @@ class Compared:
         for k, (name, method) in enumerate(methods.items()):
             notify(f"comparing {name}", k / len(methods))
             try:
-                models = [fit_fold(method, sample, train) for train, _ in self._splits]
+                models = [_methods.fit_fold(method, sample, train) for train, _ in self._splits]
                 self.held_out[name] = HeldOut.of(models, self._splits, sample, sample.n_repeats)
             except Exception as error:
                 if k < N_OURS:
                     raise
-                failures[name] = reason_of(error)
+                failures[name] = _methods.reason_of(error)
             else:
                 self._models[name] = models
                 self._by_fold[name] = self._fold_means(name)
         self._n_tests = max(1, 2 * (len(self._models) - 2))  # error and Brier score of others
         first, facts = next(iter(methods)), []
         for k, (name, held_out) in enumerate(self.held_out.items()):
-            found = guarantee_of(methods[name]), numbers(truth, held_out)
+            found = _methods.guarantee_of(methods[name]), numbers(truth, held_out)
             differences = self._differences(name, first, 1 if k < N_OURS else self._n_tests)
-            facts.append(MethodFacts(name, *found, *differences))
+            facts.append(_study.MethodFacts(name, *found, *differences))
         self.better = self._better()
         of_classes = np.bincount(truth.codes, truth.weights)
         shape = *self.held_out[first].predictions.shape, len(of_classes)
         shares = np.broadcast_to(of_classes / of_classes.sum(), shape)
         always = HeldOut(shares.argmax(axis=-1), shares, shares, np.zeros(shape[:-1], np.intp))
-        self.comparison = Comparison(
+        self.comparison = _study.Comparison(
             sample.n_folds,
             sample.n_repeats,
             sample.n_labeled,
@@ -130,7 +118,7 @@ class Compared:
             " ".join(self._words(facts)),
         )
 
-    def importance(self, name: str, columns: Sequence[str]) -> Importance:
+    def importance(self, name: str, columns: Sequence[str]) -> _study.Importance:
         """Return how much higher the Brier score of held-out rows is if a column is shuffled.
 
         `columns` has the column of each feature: features of a column are shuffled together.
@@ -148,18 +136,16 @@ class Compared:
             # Many small predictions take much longer than a large one.
             n_together = max(1, MOST_NUMBERS // (N_SHUFFLES * rows.size))
             for start in range(0, len(of_column), n_together):
-                copies = [
-                    _shuffled(rows, features, rng)
-                    for features in list(of_column.values())[start : start + n_together]
-                    for _ in range(N_SHUFFLES)
-                ]
+                together = list(of_column.values())[start : start + n_together]
+                copies = [rows.copy() for _ in range(N_SHUFFLES * len(together))]
+                for k, copy in enumerate(copies):
+                    features = together[k // N_SHUFFLES]
+                    copy[:, features] = rows[rng.permutation(len(rows))][:, features]
                 after = self._brier(model, copies, test).reshape(-1, N_SHUFFLES).mean(axis=1)
                 increases[start : start + n_together, fold] = after - before
-        share = self._sample.test_share
-        found = [mean_over_folds(values, share) for values in increases]
-        order = np.argsort([-each.value for each in found], kind="stable")
-        names = list(of_column)
-        return Importance(name, {names[k]: found[k] for k in order})
+        rises = [mean_over_folds(values, self._sample.test_share) for values in increases]
+        largest_first = sorted(zip(of_column, rises, strict=True), key=lambda each: -each[1].value)
+        return _study.Importance(name, dict(largest_first))
 
     def _brier(self, model: Any, copies: Sequence[Matrix], test: Indices) -> Vector:
         """Return the Brier score on each copy of the test rows."""
@@ -183,9 +169,9 @@ class Compared:
             for measure, values in losses.items()
         }
 
-    def _differences(self, name: str, other: str, n_tests: int) -> list[Estimate | None]:
+    def _differences(self, name: str, other: str, n_tests: int) -> list[_study.Estimate | None]:
         """Return differences from another method in error, Brier score and loss, where known."""
-        found: list[Estimate | None] = []
+        found: list[_study.Estimate | None] = []
         for measure, most in MEASURES.items():
             ours, theirs = (self._by_fold[each].get(measure) for each in (name, other))
             if name == other or ours is None or theirs is None:
@@ -197,7 +183,7 @@ class Compared:
 
     def _better(self) -> tuple[str, ...]:
         names = list(self._models)
-        ours = [name for k, name in enumerate(names) if k < N_OURS or name == STACKED]
+        ours = [name for k, name in enumerate(names) if k < N_OURS or name == _methods.STACKED]
 
         def is_better(name: str, other: str) -> bool:
             error_and_brier = self._differences(name, other, self._n_tests)[:2]
@@ -212,7 +198,7 @@ class Compared:
         better = [name for name in others if all(is_better(name, other) for other in ours)]
         return tuple(sorted(better, key=rank))
 
-    def _words(self, methods: Sequence[MethodFacts]) -> Iterator[str]:
+    def _words(self, methods: Sequence[_study.MethodFacts]) -> Iterator[str]:
         """Yield what follows about errors, and which methods have collapsed."""
         base, *others = methods
         clear = [
@@ -225,30 +211,16 @@ class Compared:
             f"more than chance would explain: {listed(clear) if clear else 'none'}."
         )
         unlabeled = self._sample.X[self._sample.n_labeled :]
-        for name in SELF_TAUGHT:
+        for name in _methods.SELF_TAUGHT:
             models = self._models.get(name, [])
             predicted = (np.asarray(model.predict(unlabeled)).astype(np.intp) for model in models)
-            found = Counter(collapsed_to(codes, self.truth.codes) for codes in predicted)
+            found = Counter(_methods.collapsed_to(codes, self.truth.codes) for codes in predicted)
             for code, n_collapsed in found.items():
                 if code is not None and 2 * n_collapsed > len(models):  # most fits
                     yield (
                         f"{name} has collapsed: in {n_collapsed} of {len(models)} fits it gives "
                         f"{self.truth.classes[code]!r} to nearly all unlabeled rows."
                     )
-
-
-def _shuffled(rows: Matrix, features: Indices, rng: np.random.Generator) -> Matrix:
-    shuffled = rows.copy()
-    shuffled[:, features] = rows[rng.permutation(len(rows))][:, features]
-    return shuffled
-
-
-RowKind = Literal["unlabeled", "labeled"]
-
-SHARES = [1 / 4, 1 / 2, 1.0]  # of all rows: each step doubles them
-# Unlabeled rows in each fit: where labeled ones grow, time is better spent on repeats.
-MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": MAX_UNLABELED, "labeled": 2_000}
-MOST_REPEATS = 2  # more take time and hardly narrow the intervals: their training rows overlap
 
 
 def learning_curve(
@@ -259,7 +231,7 @@ def learning_curve(
     sample_weight: Vector | None = None,
     *,
     seed: int = 0,
-) -> Curve:
+) -> _study.Curve:
     """Return test errors over growing subsets of rows; `ValueError` if there are too few."""
     n_fits = float(len(SHARES))
     sample = draw_sample(X, y, sample_weight, MOST_UNLABELED[rows], seed, fits_per_split=n_fits)
@@ -284,22 +256,22 @@ def _both_models(
 ) -> dict[str, float]:
     """Return errors and losses of the projected model and of its supervised baseline."""
     found, codes = {}, np.searchsorted(model.classes_, y)
-    for name, each in ((SUPERVISED, model.supervised_), (PROJECTED, model)):
+    for name, each in ((_methods.SUPERVISED, model.supervised_), (_methods.PROJECTED, model)):
         losses = {"error": each.predict(X) != y, "loss": brier_scores(codes, class_scores(each, X))}
         for kind, values in losses.items():
             found[f"{name} {kind}"] = float(np.average(values, weights=sample_weight))
     return found
 
 
-def _curve(curve: Any, sample: Sample) -> Curve:
+def _curve(curve: Any, sample: Sample) -> _study.Curve:
     if len(curve.sizes) < 2:
         raise ValueError(f"There are too few {curve.rows} rows.")
 
-    def estimates(name: str, most: float) -> tuple[Estimate, ...]:
+    def estimates(name: str, most: float) -> tuple[_study.Estimate, ...]:
         scores, share, limits = curve.test_scores[name], sample.test_share, (0.0, most)
         return tuple(mean_over_folds(values, share, limits=limits) for values in scores)
 
-    errors = curve.test_scores[f"{PROJECTED} error"]
+    errors = curve.test_scores[f"{_methods.PROJECTED} error"]
     step = mean_over_folds(errors[-1] - errors[-2], sample.test_share)
     before, after = curve.sizes[-2:]
     conclusion = {
@@ -307,14 +279,16 @@ def _curve(curve: Any, sample: Sample) -> Curve:
         0: f"It is unclear whether more {curve.rows} rows would lower the error.",
         1: f"More {curve.rows} rows have not helped here: the error went up.",
     }[step.sign]
-    return Curve(
+    return _study.Curve(
         rows=curve.rows,
         sizes=tuple(curve.sizes.tolist()),
         n_other=round(float(curve.n_others.mean())),
         n_repeats=curve.n_repeats,
         lines=tuple(
-            CurveLine(name, estimates(f"{name} error", 1.0), estimates(f"{name} loss", np.inf))
-            for name in (SUPERVISED, PROJECTED)
+            _study.CurveLine(
+                name, estimates(f"{name} error", 1.0), estimates(f"{name} loss", np.inf)
+            )
+            for name in (_methods.SUPERVISED, _methods.PROJECTED)
         ),
         error_step=step,
         words=f"From {before:,} to {after:,} {curve.rows} rows, the error of the projected model "

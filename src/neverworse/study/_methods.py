@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -145,6 +146,7 @@ def guarantee_of(method: Any) -> str:
     return "none"
 
 
+@dataclass(eq=False, repr=False)
 class TunedClassifier(DelegatingClassifier):
     """Fit a classifier to the labeled rows, with the parameters of a grid that do best on them.
 
@@ -154,21 +156,11 @@ class TunedClassifier(DelegatingClassifier):
     codes of classes, NaN where unlabeled.
     """
 
-    best_params_: dict[str, Any]
-
-    def __init__(
-        self,
-        estimator: Any,
-        grid: Mapping[str, Sequence[Any]],
-        self_training: bool = False,
-        random_state: int = 0,
-        missing_label: Any = np.nan,
-    ) -> None:
-        self.estimator = estimator
-        self.grid = grid
-        self.self_training = self_training
-        self.random_state = random_state
-        self.missing_label = missing_label  # which also says that it takes unlabeled rows
+    estimator: Any
+    grid: Mapping[str, Sequence[Any]]
+    self_training: bool = False
+    random_state: int = 0
+    missing_label: Any = np.nan  # which also says that it takes unlabeled rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the parameters, and fit with them to rows of which some have labels."""

@@ -10,19 +10,8 @@ import numpy as np
 
 from neverworse._words import change, count, interval, listed, number, percent, quoted
 from neverworse.projection import Certificate
+from neverworse.study import _study
 from neverworse.study._methods import OURS, PROJECTED, STACKED, SUPERVISED
-from neverworse.study._study import (
-    Changes,
-    Comparison,
-    ConfidentFacts,
-    Curve,
-    DataFacts,
-    ModelFacts,
-    Numbers,
-    Rung,
-    Verdict,
-    VerdictKind,
-)
 
 Guarantee = Literal["improved", "same", "none"]
 
@@ -35,7 +24,7 @@ FEW_LABELS = 10  # of a class; fewer say next to nothing about it
 
 def decide(
     guarantee: Guarantee, signs: Sequence[int], better: bool = False, confident: bool = False
-) -> VerdictKind:
+) -> _study.VerdictKind:
     """Return the verdict: the first rule that applies decides.
 
     Signs are those of clear differences of the projected model from the supervised one on held-out
@@ -61,17 +50,17 @@ class Evidence:
     guarantee: Guarantee
     penalised: bool  # whether the guarantee is about a loss with a ridge penalty
     has_prior: bool  # whether shares of classes were given
-    data: DataFacts
-    changes: Changes
-    comparison: Comparison | None
+    data: _study.DataFacts
+    changes: _study.Changes
+    comparison: _study.Comparison | None
     better: Sequence[str]  # methods that are clearly better than our own, the best first
-    labeled_curve: Curve | None
+    labeled_curve: _study.Curve | None
     confident: bool = False  # whether the stacked model is better than the supervised one
     kernel: str = ""  # why the models are linear or not
     leaks: Sequence[str] = ()  # columns that determine the class of every labeled row
 
     @property
-    def kind(self) -> VerdictKind:
+    def kind(self) -> _study.VerdictKind:
         confident = self.confident and max(self._signs(STACKED, "error", "brier"), default=1) <= 0
         return decide(self.guarantee, self.signs, bool(self.better), confident)
 
@@ -96,11 +85,11 @@ class Evidence:
         return [each.sign for each in found if each is not None]
 
 
-def verdict_of(evidence: Evidence, in_file: ModelFacts) -> Verdict:
+def verdict_of(evidence: Evidence, in_file: _study.ModelFacts) -> _study.Verdict:
     """Return what to do, and why; how good that is, for the model in the file."""
     kind, model, comparison = evidence.kind, evidence.recommended, evidence.comparison
     numbers = None if comparison is None else in_file.numbers(comparison)
-    return Verdict(
+    return _study.Verdict(
         kind,
         model,
         _headline(kind, model, evidence),
@@ -111,7 +100,7 @@ def verdict_of(evidence: Evidence, in_file: ModelFacts) -> Verdict:
     )
 
 
-def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
+def _headline(kind: _study.VerdictKind, model: str, evidence: Evidence) -> str:
     proof = f"its {'penalised ' if evidence.penalised else ''}squared error is certain to be lower"
     is_better = min(evidence.signs, default=0) < 0
     reason = {
@@ -126,7 +115,7 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
     return f"{'Stay with' if kind == 'undecided' else 'Use'} {what}: {reason}."
 
 
-def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
+def _reasons(kind: _study.VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
     """Yield differences from the supervised model: its error, and what else is clear."""
     if evidence.comparison is not None and kind != "nothing to gain":
         facts = evidence.comparison.of(PROJECTED if model == SUPERVISED else model)
@@ -151,7 +140,9 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
         yield evidence.kernel
 
 
-def _quality(recommended: str, model: ModelFacts, numbers: Numbers, evidence: Evidence) -> str:
+def _quality(
+    recommended: str, model: _study.ModelFacts, numbers: _study.Numbers, evidence: Evidence
+) -> str:
     """Say how good the model in the file is, compared with always predicting one class."""
     comparison, error = evidence.comparison, numbers.error
     assert comparison is not None
@@ -176,7 +167,9 @@ def _quality(recommended: str, model: ModelFacts, numbers: Numbers, evidence: Ev
     return words
 
 
-def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
+def _cautions(
+    kind: _study.VerdictKind, numbers: _study.Numbers | None, evidence: Evidence
+) -> Iterator[str]:
     comparison = evidence.comparison
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
     if evidence.leaks:
@@ -214,11 +207,20 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
         )
 
 
-def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
+def _advice(kind: _study.VerdictKind, evidence: Evidence) -> Iterator[str]:
     if kind == "another method":
         return  # the learning curve is about our own models
-    if evidence.labeled_curve is not None:
-        yield _more_labels(evidence.labeled_curve, evidence.data.n_labeled)
+    curve = evidence.labeled_curve
+    if curve is not None:
+        before, after = (each.value for each in curve.lines[-1].error[-2:])
+        step = f"{curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, the error on held-out rows"
+        yield (
+            f"More labels: perhaps. From {step} {change(curve.error_step)}."
+            if curve.error_step.sign >= 0
+            # A power law through the last two points falls by the same factor again.
+            else f"More labels: from {step} fell from {percent(before)} to {percent(after)}. About "
+            f"{evidence.data.n_labeled:,} more may bring it to {percent(after**2 / before)}."
+        )
     if kind == "stacked" or (kind == "projected" and evidence.changes.n_changed):
         return
     methods = () if evidence.comparison is None else evidence.comparison.methods
@@ -230,20 +232,6 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
             f"A known share of a class among the unlabeled rows: --prior {name}=LOW..HIGH leaves "
             "more room for an improvement."
         )
-
-
-def _more_labels(curve: Curve, n_labeled: int) -> str:
-    """Say what more labels would do, by the last doubling of the learning curve."""
-    before, after = (curve.lines[-1].error[k].value for k in (-2, -1))
-    step = f"{curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, the error on held-out rows"
-    if curve.error_step.sign >= 0:
-        return f"More labels: perhaps. From {step} {change(curve.error_step)}."
-    # A power law through these two points falls by the same factor again.
-    expected = after**2 / before
-    return (
-        f"More labels: from {step} fell from {percent(before)} to {percent(after)}. About "
-        f"{n_labeled:,} more may bring it to {percent(expected)}."
-    )
 
 
 def claim(certificate: Certificate) -> str:
@@ -282,22 +270,21 @@ def claim(certificate: Certificate) -> str:
 def ladder(
     claim: str,
     improved: bool,
-    facts: ConfidentFacts | None,
+    facts: _study.ConfidentFacts | None,
     why_not: str,
     *,
-    model: str | None,
+    model: str,
     n_differing: int,
     n_unlabeled: int,
-) -> tuple[Rung, ...]:
+) -> tuple[_study.Rung, ...]:
     """Return what is certain, what is confident, and what is undecided.
 
-    The claim is certain, and `improved` if it is about an improvement. `model` is the one in the
-    file, None if that is the supervised one.
+    The claim is certain, and `improved` if it is about an improvement. `model` is in the file.
     """
     scores = "This is about scores, not about probabilities or wrong predictions."
-    is_open = model is None or n_differing > 0
+    is_open = model == SUPERVISED or n_differing > 0
     undecided = "Whether another model is better than the supervised one."
-    if model is not None:
+    if model != SUPERVISED:
         undecided = (
             f"Whether the {model} model makes fewer errors than the supervised one. They "
             f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}."
@@ -306,13 +293,13 @@ def ladder(
             "supervised one for every unlabeled row."
         )
     return (
-        Rung("certain", improved, (claim, scores) if improved else (claim,)),
-        Rung("confident", bool(facts and facts.chosen), tuple(_confident(facts, why_not))),
-        Rung("undecided", is_open, (undecided, AUDIT) if is_open else (undecided,)),
+        _study.Rung("certain", improved, (claim, scores) if improved else (claim,)),
+        _study.Rung("confident", bool(facts and facts.chosen), tuple(_confident(facts, why_not))),
+        _study.Rung("undecided", is_open, (undecided, AUDIT) if is_open else (undecided,)),
     )
 
 
-def _confident(facts: ConfidentFacts | None, why_not: str) -> Iterator[str]:
+def _confident(facts: _study.ConfidentFacts | None, why_not: str) -> Iterator[str]:
     """Yield what the labels show with confidence, and what that assumes."""
     if facts is None:
         yield f"Not known: {why_not}"
