@@ -15,9 +15,10 @@ from neverworse.study._assess import assess
 
 @contextmanager
 def quickly(*, report=True):
-    """One repeat of the folds, small forests, and charts only if somebody looks at them."""
+    """One repeat, little tuning, small forests, and charts only if somebody looks at them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neverworse.study._held_out.MOST_REPEATS", 1)
+        patch.setattr("neverworse.study._methods.MOST_FOLDS", 2)
         patch.setattr("neverworse.study._methods.N_TREES", 10)
         if not report:
             patch.setattr("neverworse.study._files.write_report", lambda _, path: path.touch())

@@ -12,11 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.rows import as_rows
 from neverworse.study import ThresholdRule
-from neverworse.study._assess import claim
 from neverworse.study._choice import Stacked, check_choice, choose
-from neverworse.study._decision import decision_settings
 from neverworse.study._files import predictions, study_from
 from neverworse.study._methods import METHODS, named, standard_methods
+from neverworse.study._verdict import claim
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -183,7 +182,7 @@ def test_only_the_method_that_is_wanted_is_compared_besides_ours(model, others):
         ("supervised", {"threshold": ThresholdRule(value=0.2)}),
         ("supervised", {"calibrate": True, "threshold": ThresholdRule("f1")}),
         ("projected", {"threshold": ThresholdRule(value=0.2)}),
-        ("logistic regression", {"calibrate": True, "threshold": ThresholdRule(value=0.2)}),
+        ("self-learning", {"calibrate": True, "threshold": ThresholdRule(value=0.2)}),
     ],
 )
 def test_a_threshold_alone_changes_no_prediction(plain, name, settings):
@@ -282,6 +281,7 @@ def test_calibrated_probabilities_of_several_classes_add_up():
 
 
 def test_one_half_is_what_models_do_anyway(plain):
+    assert not plain[1].is_decided
     assert chosen_for(plain, model="projected").facts.decision is None
 
 
@@ -320,12 +320,6 @@ def test_fewer_labels_than_folds_make_fewer_folds():
     study, _, found = studied(fit, settings)
     assert study.comparison.n_folds == 3
     assert found.facts.decision.numbers is not None
-
-
-def test_positive_classes_are_those_of_the_fit(plain):
-    fit, settings, *_ = plain
-    assert decision_settings(fit, settings).positive == fit.positive
-    assert not settings.is_decided
 
 
 def test_methods_have_the_weights_of_classes():

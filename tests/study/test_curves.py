@@ -12,8 +12,8 @@ from scipy import stats
 from sklearn.base import clone
 
 from neverworse import ProjectedLeastSquaresClassifier, model_selection
+from neverworse.study._comparison import MOST_UNLABELED, _curve, learning_curve
 from neverworse.study._held_out import draw_sample
-from neverworse.study._side_by_side import MOST_UNLABELED, _curve, learning_curve
 
 CLASSIFIER = ProjectedLeastSquaresClassifier(missing_label=np.nan, alpha=0.1)
 

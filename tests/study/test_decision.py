@@ -14,8 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
-from neverworse.study import ThresholdRule, _decision
-from neverworse.study._decision import DecisionSettings, decide, nested_numbers, platt
+from neverworse.study import FitSettings, ThresholdRule, _choice
+from neverworse.study._choice import decide, nested_numbers, platt
 from neverworse.study._held_out import Truth, draw_sample
 from neverworse.tables import DecidedClassifier, outputs
 
@@ -38,6 +38,10 @@ def made(n_labeled=60, n=200, n_classes=2, shift=1.0, seed=0):
     return X, y, truth
 
 
+def wanting(threshold=FIXED, calibrate=False):
+    return FitSettings("y", threshold=threshold, calibrate=calibrate)
+
+
 def sample_of(X, y, weights=None):
     return draw_sample(X, y, weights, 10_000, 0)
 
@@ -45,7 +49,7 @@ def sample_of(X, y, weights=None):
 def decided(method, X, y, wanted, weights=None):
     """What `decide` finds for all rows, around a fit to all rows."""
     sample = sample_of(X, y, weights)
-    settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed=0)
+    settings = decide(method, sample, np.arange(len(sample.y)), wanted, 1, seed=0)
     passed = {} if weights is None else {"sample_weight": weights}
     return DecidedClassifier(method.fit(X, y, **passed), **settings)
 
@@ -55,7 +59,7 @@ def decided(method, X, y, wanted, weights=None):
 def test_calibrated_probabilities_are_those_of_scikit_learn(name, n_classes):
     X, y, _ = made(n_classes=n_classes)
     labeled = ~np.isnan(y)
-    found = decided(METHODS[name], X, y, DecisionSettings(FIXED, None, calibrate=True))
+    found = decided(METHODS[name], X, y, wanting(calibrate=True))
     theirs = CalibratedClassifierCV(
         WithUnlabeledRows(METHODS[name], X[~labeled]),
         cv=StratifiedKFold(5, shuffle=True, random_state=0),
@@ -93,7 +97,7 @@ def test_scores_that_separate_the_classes_or_say_nothing_give_finite_sigmoids():
 def test_calibration_mends_probabilities_that_are_too_sure():
     X, y, truth = made(n_labeled=200, n=1200, shift=0.7)
     method = LeastSquaresClassifier(class_weight={0.0: 1.0, 1.0: 8.0}, missing_label=np.nan)
-    found = decided(method, X, y, DecisionSettings(FIXED, None, calibrate=True))
+    found = decided(method, X, y, wanting(calibrate=True))
     before, after = (
         log_loss(truth[200:], np.clip(model.predict_proba(X[200:])[:, 1], 1e-3, 1.0 - 1e-3))
         for model in (method, found)
@@ -106,7 +110,7 @@ def test_thresholds_are_best_on_the_rows_that_were_held_out(calibrate):
     X, y, _ = made(n_labeled=80)
     y[(y == 1.0) & (np.arange(len(y)) % 3 > 0)] = np.nan  # a rare class
     method = METHODS["projected"]
-    settings = vars(decided(method, X, y, DecisionSettings(BALANCED, 1, calibrate)))
+    settings = vars(decided(method, X, y, wanting(BALANCED, calibrate)))
     sample = sample_of(X, y)
     p, known = np.zeros(len(y)), ~np.isnan(sample.y)
     folds = StratifiedLabeledKFold(5, shuffle=True, random_state=0, missing_label=np.nan)
@@ -122,16 +126,16 @@ def test_tests_see_no_row_that_was_decided_by(monkeypatch):
     X, y, _ = made()
     sample = sample_of(X, y)
     seen = []
-    inner = _decision.decide
+    inner = _choice.decide
 
     def spy(method, sample, rows, *more):
         seen.append(rows[rows < sample.n_labeled])
         return inner(method, sample, rows, *more)
 
-    monkeypatch.setattr(_decision, "decide", spy)
+    monkeypatch.setattr(_choice, "decide", spy)
     truth = Truth.of(sample, ["a", "b"], 1)
-    wanted = DecisionSettings(BALANCED, 1, calibrate=False)
-    numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
+    wanted = wanting(BALANCED)
+    numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 1, 0)
     held_out = [np.setdiff1d(np.arange(sample.n_labeled), rows) for rows in seen]
     assert sorted(np.concatenate(held_out)) == list(range(sample.n_labeled))
     assert np.sum(numbers.confusion) == pytest.approx(sample.n_labeled)
@@ -141,8 +145,8 @@ def test_numbers_are_those_of_models_decided_on_without_the_test_rows():
     X, y, _ = made()
     sample = sample_of(X, y)
     truth = Truth.of(sample, ["a", "b"], 1)
-    wanted = DecisionSettings(ThresholdRule("f1"), 1, calibrate=True)
-    numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
+    wanted = wanting(ThresholdRule("f1"), calibrate=True)
+    numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 1, 0)
     predicted = np.zeros(sample.n_labeled)
     folds = StratifiedLabeledKFold(5, shuffle=True, random_state=0, missing_label=np.nan)
     for train, test in folds.split(sample.X, sample.y):
@@ -155,13 +159,13 @@ def test_numbers_are_those_of_models_decided_on_without_the_test_rows():
 def test_what_is_decided_on_by_noise_is_found_to_be_worth_nothing():
     """The best of all thresholds looks better than chance on the rows that it was found by."""
     inside, outside = [], []
-    for seed in range(24):
+    for seed in range(12):
         X, y, _ = made(n_labeled=60, n=62, shift=0.0, seed=seed)
         sample = sample_of(X, y)
         truth = Truth.of(sample, ["a", "b"], 1)
-        wanted = DecisionSettings(BALANCED, 1, False)
+        wanted = wanting(BALANCED)
         method = LeastSquaresClassifier(1.0, missing_label=np.nan)
-        outside.append(nested_numbers(method, sample, truth, wanted, 0))
+        outside.append(nested_numbers(method, sample, truth, wanted, 1, 0))
         model = decided(method, X, y, wanted)
         inside.append(balanced_accuracy_score(y[:60], model.predict(X[:60])))
     assert np.mean(inside) > 0.58

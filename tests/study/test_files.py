@@ -14,9 +14,9 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.study import _files
-from neverworse.study._assess import claim
 from neverworse.study._files import OUTPUTS, predictions, read_study, study_from, write_outputs
 from neverworse.study._study import FileFacts
+from neverworse.study._verdict import claim
 from neverworse.tables import load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 

@@ -12,6 +12,8 @@ from neverworse.study import FitSettings, assess, fit_table
 from neverworse.study.report import page
 from neverworse.tables import load_model, save_model
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def rings(n=160, n_labeled=50, linear=False):
     X, truth = make_circles(n, noise=0.12, factor=0.4, random_state=0)

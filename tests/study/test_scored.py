@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neverworse.estimators import class_scores
-from neverworse.study._side_by_side import ScoredRows, coefficients
+from neverworse.study._assess import ScoredRows, coefficients
 from tests.study.fits import fitted, table
 
 
@@ -17,7 +17,7 @@ def test_changes(n_classes):
     fit, _ = fitted(n_classes, id="name")
     rows = table(n_classes)
     unlabeled = np.array([label is None for label in rows.column("class").to_pylist()])
-    changes = ScoredRows.of(fit).changes()
+    changes = ScoredRows(fit).changes()
     first = fit.model.supervised().predict(rows)[unlabeled]
     second = fit.model.predict(rows)[unlabeled]
     assert changes.n_unlabeled == unlabeled.sum()
@@ -34,7 +34,7 @@ def test_changes(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_of_classes_are_those_of_least_squares_on_targets_0_and_1(n_classes):
     fit, _ = fitted(n_classes)
-    scored = ScoredRows.of(fit)
+    scored = ScoredRows(fit)
     labeled = ~np.isnan(fit.target.codes)
     E = np.column_stack([fit.features, np.ones(len(fit.features))])
     indicators = (fit.target.codes[labeled, None] == np.arange(n_classes)).astype(float)
@@ -46,7 +46,7 @@ def test_scores_of_classes_are_those_of_least_squares_on_targets_0_and_1(n_class
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_are_counted_once_each(n_classes):
     fit, _ = fitted(n_classes)
-    found = ScoredRows.of(fit).scores()
+    found = ScoredRows(fit).scores()
     assert len(found) == (1 if n_classes == 2 else 3)
     for scores in found:
         assert len(scores.edges) == 41
@@ -99,7 +99,7 @@ def test_weights_and_scores_are_about_the_class_that_is_looked_for():
         for a, b in zip(of_first, of_second, strict=True):
             for kind in ("supervised", "projected", "supervised_scaled", "projected_scaled"):
                 assert getattr(a, kind) + getattr(b, kind) == pytest.approx(total, abs=1e-12)
-    (scores,) = ScoredRows.of(fit).scores(0)
+    (scores,) = ScoredRows(replace(fit, positive=0)).scores()
     assert scores.class_name == names[0]
 
 

@@ -11,10 +11,10 @@ import pytest
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
 from neverworse.study import ThresholdRule, _choice, candidates_named
-from neverworse.study._assess import AUDIT, ladder
 from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
 from neverworse.study._methods import standard_methods
+from neverworse.study._verdict import AUDIT, ladder
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -171,10 +171,11 @@ def test_models_of_some_of_the_labels_are_not_compared_with_one_of_all(monkeypat
     assert stack(fit, settings).why_not.startswith("there are more than 20 labels.")
 
 
-def test_thresholds_of_stacked_models_are_tested_on_held_out_rows(moved):
-    fit, settings, *_ = moved
-    wanted = replace(settings, model="stacked", threshold=ThresholdRule("balanced"))
-    study, _, chosen = studied(fit, wanted)
+def test_thresholds_of_stacked_models_are_tested_on_held_out_rows():
+    wanted = {"candidates": ("ICLS",), "model": "stacked", "threshold": ThresholdRule("balanced")}
+    fit, settings = fitted(**wanted)
+    study, _, chosen = studied(fit, settings)
+    assert study.confident.chosen
     decision = study.model.decision
     assert decision.numbers is not None
     positive = chosen.probabilities[:, fit.positive] >= decision.threshold
@@ -217,5 +218,5 @@ def test_candidates_that_there_are_not(texts, said):
 
 
 def test_the_undecided_rung_of_a_supervised_model():
-    said = ladder("No.", False, None, "why.", model=None, n_differing=0, n_unlabeled=9)[2]
+    said = ladder("No.", False, None, "why.", model="supervised", n_differing=0, n_unlabeled=9)[2]
     assert said.words == ("Whether another model is better than the supervised one.", AUDIT)

@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from neverworse.study import _verdict
 from neverworse.study._study import DecisionFacts, Estimate
-from neverworse.study._verdict import Evidence, decide, verdict_of
+from neverworse.study._verdict import Evidence, decide
 from tests.study.report import studies
 
 MINUS = "\N{MINUS SIGN}"
@@ -74,6 +75,12 @@ def test_rules_where_the_stacked_model_is_better_with_confidence(
     guarantee, loss, error, better, kind
 ):
     assert decide(guarantee, signs(loss, error), better is not None, confident=True) == kind
+
+
+def verdict_of(evidence, in_file=None):
+    """By default, the recommended model is in the file."""
+    model = dataclasses.replace(studies.binary().model, name=evidence.recommended)
+    return _verdict.verdict_of(evidence, in_file or model)
 
 
 def evidence(**changed):
@@ -295,7 +302,7 @@ def test_the_numbers_are_those_of_the_model_in_the_file_at_its_threshold():
     base = studies.comparison().of("projected").numbers
     error = Estimate(0.35, 0.3, 0.43)
     tested = dataclasses.replace(base, error=error, classes=always.classes)
-    verdict = verdict_of(evidence(model=in_file(tested)))
+    verdict = verdict_of(evidence(), in_file(tested))
     assert verdict.quality.startswith(
         "On held-out rows, with --threshold f1, it is wrong 35.0 % of the time (95 % interval 30.0"
     )
@@ -303,7 +310,7 @@ def test_the_numbers_are_those_of_the_model_in_the_file_at_its_threshold():
     assert f"It finds {100 * recall:.1f} % of the 'malignant' rows" in verdict.quality
     (caution,) = verdict.cautions
     assert caution.startswith("Its error is not clearly lower than that of always predicting")
-    other = verdict_of(evidence(model=in_file(tested, "ICLS")))
+    other = verdict_of(evidence(), in_file(tested, "ICLS"))
     assert (
         "with --threshold f1, the model in the file, ICLS, is wrong 35.0 % of the time"
         in other.quality

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -14,39 +13,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse import __version__
-from neverworse._words import count, listed, number, percent
-from neverworse.projection import Certificate
+from neverworse._typing import Indices
+from neverworse.estimators import class_scores
+from neverworse.rows import Rows, as_rows
+from neverworse.study import _methods, _study
 from neverworse.study._choice import Chosen, check_choice, choose, stack
-from neverworse.study._comparison import Compared
+from neverworse.study._comparison import Compared, RowKind, learning_curve
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import Progress
-from neverworse.study._methods import (
-    METHODS,
-    OURS,
-    PROJECTED,
-    STACKED,
-    SUPERVISED,
-    standard_methods,
-)
-from neverworse.study._side_by_side import RowKind, ScoredRows, coefficients, learning_curve
-from neverworse.study._study import (
-    ClassFacts,
-    ColumnFacts,
-    ConfidentFacts,
-    Curve,
-    DataFacts,
-    FileFacts,
-    Rung,
-    Scalar,
-    Study,
-)
-from neverworse.study._verdict import Evidence, verdict_of
+from neverworse.study._verdict import Evidence, claim, ladder, verdict_of
 from neverworse.tables import TableError
 
-AUDIT = (
-    "A few new labels can decide it, with 95 % confidence and without assumptions about how the "
-    "labeled rows were chosen: the sequential audit (docs/evidence.md) draws the rows to label."
-)
+N_BINS = 40
+MOST_CHANGED = 500
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
 Part = TypeVar("Part")
@@ -56,13 +35,13 @@ def assess(
     fit: TableFit,
     settings: FitSettings,
     *,
-    files: Sequence[FileFacts],
+    files: Sequence[_study.FileFacts],
     command: str,
     compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
     notify: Progress = lambda *_: None,
-) -> tuple[Study, ScoredRows, Chosen]:
+) -> tuple[_study.Study, ScoredRows, Chosen]:
     """Compute everything in the report of a fit, and make the model that was chosen.
 
     `command` reproduces the fit. With `compare_all`, all methods are compared: otherwise those of
@@ -70,15 +49,15 @@ def assess(
     """
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
-    scored, notes = ScoredRows.of(fit), list(fit.notes)
-    wanted = METHODS if compare_all else (*OURS, settings.model)
-    methods = standard_methods(fit.classifier, wanted, seed=seed)
+    scored, notes = ScoredRows(fit), list(fit.notes)
+    wanted = _methods.METHODS if compare_all else (*_methods.OURS, settings.model)
+    methods = _methods.standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
-    if settings.model == STACKED and stacked.facts is None:
+    if settings.model == _methods.STACKED and stacked.facts is None:
         raise TableError(f"There is no stacked model: {stacked.why_not} Choose another --model.")
-    if settings.model == STACKED or stacked.has_moved:
-        methods[STACKED] = stacked.method
+    if settings.model == _methods.STACKED or stacked.has_moved:
+        methods[_methods.STACKED] = stacked.method
 
     def unless_impossible(problem: str, compute: Callable[..., Part], *given: Any) -> Part | None:
         try:
@@ -89,7 +68,7 @@ def assess(
 
     compare = partial(Compared, classes=names, positive=fit.positive, notify=notify, seed=seed)
     compared = unless_impossible("Methods were not compared.", compare, methods, *fit.rows)
-    drawn: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
+    drawn: dict[RowKind, _study.Curve | None] = {"unlabeled": None, "labeled": None}
     for kind in drawn:
         if curves and compared is not None:
             notify(f"learning curve of {kind} rows", 0.0)
@@ -114,26 +93,29 @@ def assess(
     notify("choosing the model", 0.0)
     chosen = choose(fit, settings, evidence.recommended, comparison, stacked, seed)
     model, importance = chosen.facts.name, None
-    has_weights = fit.classifier.kernel == "linear" and model in (SUPERVISED, PROJECTED)
+    has_weights = fit.classifier.kernel == "linear" and model in (
+        _methods.SUPERVISED,
+        _methods.PROJECTED,
+    )
     if compared is not None and not has_weights:
         problem = "The importance of columns was not computed."
         of_features = fit.model.preparation_.feature_columns_
         importance = unless_impossible(problem, compared.importance, model, of_features)
     proved, (weights, intercepts) = claim(certificate), coefficients(fit)
-    study = Study(
+    study = _study.Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
         settings=_settings(fit, settings, seed),
         packages={"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
         data=evidence.data,
-        verdict=verdict_of(replace(evidence, model=chosen.facts)),
+        verdict=verdict_of(evidence, chosen.facts),
         ladder=ladder(
             proved,
             evidence.guarantee == "improved",
             stacked.facts,
             stacked.why_not,
-            model=None if model == SUPERVISED else model,
+            model=model,
             n_differing=int(np.sum(chosen.codes != chosen.supervised)),
             n_unlabeled=len(chosen.codes),
         ),
@@ -141,7 +123,7 @@ def assess(
         certificate=certificate.to_dict(),
         claim=proved,
         certificate_words=certificate.summary(),
-        scores=scored.scores(fit.positive),
+        scores=scored.scores(),
         changes=evidence.changes,
         coefficients=weights,
         intercepts=intercepts,
@@ -155,40 +137,7 @@ def assess(
     return study, scored, chosen
 
 
-def claim(certificate: Certificate) -> str:
-    """Return what is proved, in one sentence for people who know nothing of quadratic losses."""
-    unlabeled = f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
-    conditions = certificate.assumptions.conditions()
-    if certificate.reason == "inside":
-        return (
-            "The projected model is the supervised one: some classes of the unlabeled rows"
-            f"{conditions} would give exactly this model, so no other one is certain to be better."
-        )
-    if certificate.reason:
-        return (
-            "The projected model is the supervised one: no improvement was found that is certain "
-            f"for all possible classes of the unlabeled rows{conditions}."
-        )
-    included = ["ridge penalty included"] if certificate.penalty else []
-    where = unlabeled
-    if certificate.rows == "all":
-        where = f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
-        included += ["labeled rows weighted by class"] if certificate.class_weight else []
-    if included:
-        where += f", {' and '.join(included)},"
-    least, highest = certificate.guaranteed_improvement, certificate.supervised_loss[1]
-    share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
-    start = f"Whatever the true classes of {unlabeled} are"
-    how = f"at least {number(least)}{share} lower"
-    if not certificate.holds:
-        start, how = f"No guarantee: for some classes of {unlabeled}", "higher"
-    return (
-        f"{start}{conditions}, the projected model's squared error on {where} is {how} than that "
-        f"of a model trained on the {certificate.n_labeled:,} labeled rows alone."
-    )
-
-
-def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:
+def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, _study.Scalar]:
     prior = settings.prior
     if not isinstance(prior, str):
         second = fit.target.class_names[1]
@@ -205,7 +154,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "kernel": fit.classifier.certificate_.kernel or "linear",
         "model": settings.model,
         "candidates": ", ".join(settings.candidates) or "none",
-        "threshold": str(settings.threshold or 0.5),
+        "threshold": str(settings.threshold),
         "calibrate": settings.calibrate,
         "weights": settings.weight,
         "positive": settings.positive,
@@ -214,93 +163,136 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
 
 
 def _data(
-    fit: TableFit, settings: FitSettings, files: Sequence[FileFacts], scored: ScoredRows
-) -> DataFacts:
+    fit: TableFit, settings: FitSettings, files: Sequence[_study.FileFacts], scored: ScoredRows
+) -> _study.DataFacts:
     target, preparation = fit.target, fit.model.preparation_
     n_unlabeled = int((~target.labeled).sum())
-    predicted = (np.bincount(each, minlength=len(target.classes)) for each in scored.predictions)
-    counts = zip(
-        target.class_names, target.counts(), *map(np.ndarray.tolist, predicted), strict=True
-    )
-    columns = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
+    n_classes, names = len(target.classes), target.class_names
+    predicted = (np.bincount(each, minlength=n_classes).tolist() for each in scored.predictions)
+    columns = [_study.ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
     if settings.id is not None:
-        columns.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
+        columns.append(_study.ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
     if settings.weight is not None:
-        columns.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
+        columns.append(
+            _study.ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight")
+        )
     made = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
         of_plan = plan.name, plan.kind, plan.note, plan.n_missing, made[plan.name], plan.read_as
-        columns.append(ColumnFacts(*of_plan, fit.looks.get(plan.name, "")))
-    return DataFacts(
+        columns.append(_study.ColumnFacts(*of_plan, fit.looks.get(plan.name, "")))
+    return _study.DataFacts(
         files=tuple(files),
         target=settings.target,
         n_rows=len(target.codes),
         n_labeled=len(target.codes) - n_unlabeled,
         n_unlabeled=n_unlabeled,
         n_features=len(preparation.feature_columns_),
-        classes=tuple(ClassFacts(*each) for each in counts),
-        positive=None if fit.positive is None else target.class_names[fit.positive],
+        classes=tuple(map(_study.ClassFacts, names, target.counts(), *predicted)),
+        positive=None if fit.positive is None else names[fit.positive],
         columns=tuple(columns),
     )
 
 
-def ladder(
-    claim: str,
-    improved: bool,
-    facts: ConfidentFacts | None,
-    why_not: str,
-    *,
-    model: str | None,
-    n_differing: int,
-    n_unlabeled: int,
-) -> tuple[Rung, ...]:
-    """Return what is certain, what is confident, and what is undecided.
+class ScoredRows:
+    """Scores of both models on all rows of a table: 1 for rows of the class, 0 for all others."""
 
-    The claim is certain, and `improved` if it is about an improvement. `model` is the one in the
-    file, None if that is the supervised one.
+    def __init__(self, fit: TableFit) -> None:
+        models, unlabeled = (fit.classifier.supervised_, fit.classifier), ~fit.target.labeled
+        self.classes, self.codes = fit.target.class_names, fit.target.codes
+        self.positive, self.row_names, self.unlabeled = fit.positive, fit.row_names, unlabeled
+        scores = [class_scores(model, fit.features) for model in models]
+        self.supervised, self.projected = scores  # n_rows x n_classes
+        # The classes that the two models give to the unlabeled rows, and their imputed labels.
+        self.predictions: list[Indices] = [each[unlabeled].argmax(axis=1) for each in scores]
+        soft = np.asarray(fit.classifier.soft_labels_)
+        self.soft_labels = np.column_stack([1.0 - soft, soft]) if soft.ndim == 1 else soft
+
+    def scores(self) -> tuple[_study.Scores, ...]:
+        """Return histograms of the scores, for each class that is shown."""
+        found = []
+        for k in _shown(self.classes, self.positive):
+            both = np.stack([self.supervised[:, k], self.projected[:, k]])
+            # A few outliers must not squeeze all other rows into one bin.
+            low, high = np.quantile(both, [0.002, 0.998])
+            edges = np.linspace(min(low, -0.05), max(high, 1.05), N_BINS + 1)
+            both = np.clip(both, edges[0], edges[-1])  # outliers are in the outermost bins
+            others = self.classes[1 - k] if len(self.classes) == 2 else "other classes"
+            own, groups = self.codes == k, []
+            for name, rows in [
+                (self.classes[k], own),
+                (others, ~own & ~self.unlabeled),
+                ("unlabeled", self.unlabeled),
+            ]:
+                counts = (tuple(np.histogram(scores[rows], edges)[0].tolist()) for scores in both)
+                groups.append(_study.ScoreGroup(name, int(rows.sum()), *counts))
+            found.append(_study.Scores(self.classes[k], tuple(edges.tolist()), tuple(groups)))
+        return tuple(found)
+
+    def changes(self) -> _study.Changes:
+        """Return the unlabeled rows whose predicted class changed, largest changes first."""
+        first, second = self.predictions
+        changed = np.flatnonzero(first != second)
+        before, after = (
+            scores[self.unlabeled][changed, second[changed]]
+            for scores in (self.supervised, self.projected)
+        )
+        order = np.argsort(-np.abs(after - before), kind="stable")[:MOST_CHANGED]
+        rows = tuple(
+            _study.ChangedRow(
+                str(self.row_names[int(row)]),
+                self.classes[first[row]],
+                self.classes[second[row]],
+                float(before[k]),
+                float(after[k]),
+                float(self.soft_labels[row, second[row]]),
+            )
+            for k, row in zip(order, changed[order], strict=True)
+        )
+        return _study.Changes(len(changed), len(first), rows)
+
+
+def _shown(classes: Sequence[str], positive: int | None) -> Sequence[int]:
+    """Return the classes that are shown: of two, the positive one is enough."""
+    if len(classes) > 2:
+        return range(len(classes))
+    return [1 if positive is None else positive]
+
+
+def coefficients(
+    fit: TableFit,
+) -> tuple[tuple[_study.Coefficient, ...], tuple[_study.Coefficient, ...]]:
+    """Return the weights and the intercepts of a linear model.
+
+    The intercept is the score where all features are 0; the scaled one, where all are at their
+    means.
     """
-    scores = "This is about scores, not about probabilities or wrong predictions."
-    is_open = model is None or n_differing > 0
-    undecided = "Whether another model is better than the supervised one."
-    if model is not None:
-        undecided = (
-            f"Whether the {model} model makes fewer errors than the supervised one. They "
-            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}."
-            if n_differing
-            else f"Nothing about errors: the {model} model predicts the same class as the "
-            "supervised one for every unlabeled row."
-        )
-    return (
-        Rung("certain", improved, (claim, scores) if improved else (claim,)),
-        Rung("confident", bool(facts and facts.chosen), tuple(_confident(facts, why_not))),
-        Rung("undecided", is_open, (undecided, AUDIT) if is_open else (undecided,)),
+    classifier, preparation = fit.classifier, fit.model.preparation_
+    if classifier.kernel != "linear":
+        return (), ()
+    classes = fit.target.class_names
+    two = len(classes) == 2
+    rows = fit.features if isinstance(fit.features, Rows) else as_rows(fit.features)
+    means = rows.weighted_sum(np.ones(rows.n_rows)) / rows.n_rows
+    deviations = np.sqrt(np.maximum(rows.squares() / rows.n_rows - means**2, 0.0))
+    units, offsets = preparation.units(), preparation.offsets()
+    named = list(
+        zip(preparation.get_feature_names_out().tolist(), preparation.feature_columns_, strict=True)
     )
-
-
-def _confident(facts: ConfidentFacts | None, why_not: str) -> Iterator[str]:
-    """Yield what the labels show with confidence, and what that assumes."""
-    if facts is None:
-        yield f"Not known: {why_not}"
-        return
-    level = f"{100.0 * facts.level:g} %"
-    if not facts.chosen:
-        names = listed([each.name for each in facts.candidates])
-        yield (
-            f"Nothing: {count(facts.n_labeled, 'label')} do not show, with {level} confidence, "
-            f"that a step towards {names} lowers the Brier score of the supervised model."
-        )
-        return
-    sample = "a random sample of" if facts.is_sample else "the"
-    rest = 1.0 - sum(each.step for each in facts.chosen)
-    parts = [("the supervised model", rest), *((each.name, each.step) for each in facts.chosen)]
-    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > 0.0])
-    yield (
-        f"With {level} confidence, the Brier score of the stacked model on {sample} "
-        f"{count(facts.n_unlabeled, 'unlabeled row')} is lower than that of the supervised model "
-        f"by at least {number(-facts.largest_change, 2)}; the estimate is "
-        f"{number(-facts.expected_change, 2)}. Its probabilities are a blend: {blend}."
+    models = classifier.supervised_, classifier
+    at_zero, at_mean = (
+        [class_scores(model, place[None])[0] for model in models]
+        for place in (-offsets / units, means)
     )
-    yield (
-        "Likely, not proved: this holds in large samples, if labels are missing completely at "
-        "random, and if the model fitted to all labels does as well as the cross-validated ones."
-    )
+    # Scores of two classes add up to 1, and the model has those of the second.
+    of_models = [np.vstack([-m.coef_, m.coef_]) if two else m.coef_ for m in models]
+    weights, intercepts = [], []
+    for k in _shown(classes, fit.positive):
+        before, after = (of_classes[k] for of_classes in of_models)
+        values = before / units, after / units, before * deviations, after * deviations
+        weights += [
+            _study.Coefficient(*words, classes[k], *map(float, of_feature))
+            for words, *of_feature in zip(named, *values, strict=True)
+        ]
+        scores = (float(of_classes[k]) for of_classes in (*at_zero, *at_mean))
+        intercepts.append(_study.Coefficient("intercept", "", classes[k], *scores))
+    return tuple(weights), tuple(intercepts)

@@ -8,24 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse import tables
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._words import count
 from neverworse.estimators import DelegatingClassifier, audit
 from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
+from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.rows import Rows
-from neverworse.study import _methods
-from neverworse.study._decision import decision_of, decision_settings
-from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import LEVEL, MOST_FOLDS, MOST_LABELED, draw_sample, taken
-from neverworse.study._methods import AUTO, MODELS, OURS, PROJECTED, STACKED, SUPERVISED
-from neverworse.study._study import (
-    AuditFacts,
-    CandidateFacts,
-    Comparison,
-    ConfidentFacts,
-    ModelFacts,
+from neverworse.study import _methods, _study
+from neverworse.study._fit import FitSettings, TableFit, ThresholdRule
+from neverworse.study._held_out import (
+    LEVEL,
+    MAX_UNLABELED,
+    MOST_FOLDS,
+    MOST_LABELED,
+    HeldOut,
+    Sample,
+    Truth,
+    draw_sample,
+    numbers,
+    taken,
 )
-from neverworse.tables import DecidedClassifier, TableClassifier, TableError, outputs
+from neverworse.study._methods import AUTO, MODELS, OURS, PROJECTED, STACKED, SUPERVISED
 
 # Methods that need no more rows in memory than the labeled ones and a sample of the others.
 LEARN_FROM_LABELED = ("logistic regression", "random forest", "gradient boosting")
@@ -33,16 +39,15 @@ OUT_OF_CORE = (*OURS, STACKED, *LEARN_FROM_LABELED)
 # Unlabeled rows in each fit of stacking: self-learning takes a second with four times as many.
 MOST_UNLABELED = 5_000
 BLOCK = 100_000  # rows that are predicted at a time
-
-Outputs = tuple[Indices, Vector, Matrix]  # predicted classes, their scores, probabilities
+MIN_LABELS = 3  # of each class: one is held out, and two are left to be held out in turn
 
 
 @dataclass(frozen=True)
 class Chosen:
     """The model in the model file, and its predictions for the unlabeled rows."""
 
-    model: TableClassifier
-    facts: ModelFacts
+    model: tables.TableClassifier
+    facts: _study.ModelFacts
     codes: Indices  # predicted classes
     supervised: Indices  # those that the supervised model predicts with the same threshold
     scores: Vector  # of the predicted classes, see `tables.outputs`
@@ -53,7 +58,7 @@ class Chosen:
 class Stacked:
     """The supervised model, moved towards candidates as far as the labels allow."""
 
-    facts: ConfidentFacts | None  # None if there is no stacked model
+    facts: _study.ConfidentFacts | None  # None if there is no stacked model
     why_not: str = ""
     model: Any = None  # fitted; the supervised model itself, if nothing is shown to be better
     method: Any = None  # the same steps, to be fitted to other rows
@@ -99,16 +104,13 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     evidence, model = stacking.evidence_, stacking.model_
     weights = sample.weights[: sample.n_labeled]
     differences = np.average(evidence.differences, axis=0, weights=weights)
-    columns = zip(evidence.names, evidence.steps, differences, strict=True)
-    facts = ConfidentFacts(
-        tuple(CandidateFacts(name, float(step), float(d)) for name, step, d in columns),
-        evidence.level,
-        evidence.n_labeled,
-        evidence.n_unlabeled,
-        sample.n_unlabeled < int((~fit.target.labeled).sum()),
-        evidence.expected_change,
-        evidence.largest_change,
+    tried = map(
+        _study.CandidateFacts, evidence.names, evidence.steps.tolist(), differences.tolist()
     )
+    rows = evidence.level, evidence.n_labeled, evidence.n_unlabeled
+    is_sample = sample.n_unlabeled < int((~labeled).sum())
+    changes = evidence.expected_change, evidence.largest_change
+    facts = _study.ConfidentFacts(tuple(tried), *rows, is_sample, *changes)
     if facts.chosen:  # the model file has only what predicts
         model.candidates = [(name, _core(each)) for name, each in model.candidates]
     candidates = [methods[each.name] for each in facts.chosen]
@@ -118,10 +120,27 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
 
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
     """Raise `TableError` if the chosen model cannot be made, before methods are compared."""
-    if settings.is_decided:
-        decision_settings(fit, settings)
+    rule, names, counts = settings.threshold, fit.target.class_names, fit.target.counts()
+    if rule != ThresholdRule() and len(names) != 2:
+        raise tables.TableError(
+            f"--threshold is for two classes, and there are {len(names)}. Leave it out: the class "
+            "with the largest probability is predicted."
+        )
+    is_about_one = rule.kind != "balanced" and rule != ThresholdRule()
+    if is_about_one and settings.positive is None and counts[0] == counts[1]:
+        raise tables.TableError(
+            f"--threshold {rule} is about the positive class, and both classes have "
+            f"{count(counts[0], 'label')}. Say which one is positive: --positive {names[1]}."
+        )
+    rarest = int(np.argmin(counts))
+    if settings.is_decided and counts[rarest] < MIN_LABELS:
+        raise tables.TableError(
+            "--threshold and --calibrate are tested on held-out labeled rows, which takes at least "
+            f"{MIN_LABELS} of every class, and {names[rarest]!r} has "
+            f"{count(counts[rarest], 'label')}. Label more rows, or leave these options out."
+        )
     if settings.model != AUTO and (obstacle := _obstacle(settings.model, fit)):
-        raise TableError(f"{obstacle} Choose another --model.")
+        raise tables.TableError(f"{obstacle} Choose another --model.")
 
 
 def _obstacle(name: str, fit: TableFit) -> str | None:
@@ -137,7 +156,7 @@ def choose(
     fit: TableFit,
     settings: FitSettings,
     recommended: str,
-    comparison: Comparison | None,
+    comparison: _study.Comparison | None,
     stacked: Stacked,
     seed: int = 0,
 ) -> Chosen:
@@ -148,7 +167,9 @@ def choose(
         if obstacle:
             name = SUPERVISED if fit.model.certificate_.reason else PROJECTED
     elif comparison is not None and name in comparison.failures:
-        raise TableError(f"{name} failed: {comparison.failures[name]} Choose another --model.")
+        raise tables.TableError(
+            f"{name} failed: {comparison.failures[name]} Choose another --model."
+        )
     if name == STACKED:
         method, estimator = stacked.method, stacked.model
     else:
@@ -158,29 +179,24 @@ def choose(
     before = _outputs(supervised, fit)
     decision, baseline_codes = None, before[0]
     if settings.is_decided:
-        wanted = decision_settings(fit, settings)
-        found, decision = decision_of(method, fit, wanted, seed)
-        estimator = DecidedClassifier(estimator, **found)
+        found, decision = _decision(method, fit, settings, seed)
+        estimator = tables.DecidedClassifier(estimator, **found)
         # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
         # kind, so that their calibration means nothing here.
         same = found if name in OURS else found | {"sigmoids": None}
-        baseline_codes = _outputs(DecidedClassifier(supervised, **same), fit)[0]
+        baseline_codes = _outputs(tables.DecidedClassifier(supervised, **same), fit)[0]
     after = before if estimator is supervised else _outputs(estimator, fit)
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, supervised
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
     parts = [each.name for each in stacked.facts.chosen] if stacked.facts else []
     compiled = any(part in _methods.COMPILED for part in (parts if name == STACKED else [name]))
-    words = _words(name, certified, compiled, decision is not None, stacked)
-    facts = ModelFacts(
-        name=name,
-        certified=certified,
-        compiled=compiled,
-        words=(*filter(None, [obstacle]), *words),
-        decision=decision,
-        audit=_audit(fit, before[2], after[2]),
-    )
+    said = _words(name, certified, compiled, decision is not None, stacked)
+    words = (*filter(None, [obstacle]), *said)
     codes, scores, shares = after
+    facts = _study.ModelFacts(
+        name, certified, compiled, words, decision, _audit(fit, before[2], shares)
+    )
     return Chosen(model, facts, codes, baseline_codes, scores, shares)
 
 
@@ -199,7 +215,7 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
             model = _core(_methods.fitted(method, X, y, weights))
         except Exception as error:
             reason = _methods.reason_of(error)
-            raise TableError(f"{name} failed: {reason} Choose another --model.") from None
+            raise tables.TableError(f"{name} failed: {reason} Choose another --model.") from None
     small = copy(model)
     small.__dict__.pop("_soft_labels_", None)  # of all rows, which would be in the model file
     return small
@@ -211,16 +227,106 @@ def _core(model: Any) -> Any:
     return model
 
 
-def _outputs(estimator: Any, fit: TableFit) -> Outputs:
-    """Return predictions for the unlabeled rows."""
+def _outputs(estimator: Any, fit: TableFit) -> tuple[Indices, Vector, Matrix]:
+    """Return the predicted classes of the unlabeled rows, their scores, and probabilities."""
     rows = np.flatnonzero(~fit.target.labeled)
     blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
-    parts = [outputs(estimator, taken(fit.features, block)) for block in blocks]
+    parts = [tables.outputs(estimator, taken(fit.features, block)) for block in blocks]
     codes, scores, shares = (np.concatenate(each) for each in zip(*parts, strict=True))
     return codes, scores, shares
 
 
-def _audit(fit: TableFit, before: Matrix, after: Matrix) -> AuditFacts:
+def decide(
+    method: Any, sample: Sample, rows: Indices, settings: FitSettings, positive: int, seed: int
+) -> dict[str, Any]:
+    """Return the settings of a `DecidedClassifier`, from some rows of a sample, by position."""
+    rule, calibrate, sigmoids = settings.threshold, settings.calibrate, None
+    threshold = None if rule == ThresholdRule() else rule.value
+    if calibrate or rule.kind != "fixed":
+        y, scored, tested = sample.y[rows], [], []
+        for train, test in _folds(y[~np.isnan(y)], seed).split(rows, y):
+            model, X = _methods.fit_fold(method, sample, rows[train]), sample.X[rows[test]]
+            scored.append(
+                tables.calibration_scores(model, X) if calibrate else model.predict_proba(X)
+            )
+            tested.append(rows[test])
+        shares, held_out = np.vstack(scored), np.concatenate(tested)
+        codes, weights = sample.y[held_out].astype(np.intp), sample.weights[held_out]
+        if calibrate:
+            first = int(shares.shape[1] == 1)  # one score is that of the second class
+            columns = enumerate(shares.T, first)
+            sigmoids = np.array([platt(each, codes == k, weights) for k, each in columns])
+            shares = tables.calibrated(shares, sigmoids)
+        if rule.kind != "fixed":
+            threshold = rule.threshold(shares[:, positive], codes == positive, weights)
+    return {"positive": positive, "threshold": threshold, "sigmoids": sigmoids}
+
+
+def nested_numbers(
+    method: Any, sample: Sample, truth: Truth, settings: FitSettings, positive: int, seed: int
+) -> _study.Numbers:
+    """Return how well a method does with what `decide` chooses in each training fold."""
+    splits = list(_folds(truth.codes, seed).split(sample.X, sample.y))
+    models = []
+    for train, _ in splits:
+        found = decide(method, sample, train, settings, positive, seed)
+        models.append(tables.DecidedClassifier(_methods.fit_fold(method, sample, train), **found))
+    return numbers(truth, HeldOut.of(models, splits, sample, n_repeats=1))
+
+
+def _folds(codes: Vector | Indices, seed: int) -> StratifiedLabeledKFold:
+    n_folds = min(MOST_FOLDS, int(np.unique(codes, return_counts=True)[1].min()))
+    return StratifiedLabeledKFold(n_folds, shuffle=True, random_state=seed, missing_label=np.nan)
+
+
+def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float]:
+    """Return slope and offset of Platt's sigmoid: logistic regression with targets inside 0 and 1.
+
+    J. Platt, "Probabilistic outputs for support vector machines" (Advances in Large Margin
+    Classifiers, 1999). Such a target makes a row a part of both classes.
+    """
+    n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+    high, low = (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
+    target = np.where(positive, high, low)
+    centre, spread = float(np.mean(scores)), float(np.std(scores)) or 1.0
+    z = ((scores - centre) / spread)[:, None]
+    model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(
+        np.vstack([z, z]),
+        np.repeat([1, 0], len(z)),
+        sample_weight=np.concatenate([weights * target, weights * (1.0 - target)]),
+    )
+    slope = float(model.coef_[0, 0]) / spread
+    return slope, float(model.intercept_[0]) - slope * centre
+
+
+def _decision(
+    method: Any, fit: TableFit, settings: FitSettings, seed: int
+) -> tuple[dict[str, Any], _study.DecisionFacts]:
+    """Return the settings of a `DecidedClassifier` of a method, and what is known about them."""
+    names, words = fit.target.class_names, []
+    positive = fit.positive if len(names) == 2 and fit.positive is not None else 1
+    try:
+        sample = draw_sample(*fit.rows, MAX_UNLABELED, seed, fits_per_split=MOST_FOLDS + 1.0)
+        found = decide(method, sample, np.arange(len(sample.y)), settings, positive, seed)
+        truth = Truth.of(sample, names, fit.positive)
+        tested = nested_numbers(method, sample, truth, settings, positive, seed)
+    except ValueError as error:  # too few labels with a positive weight
+        raise tables.TableError(str(error)) from None
+    rule, threshold = settings.threshold, found["threshold"]
+    if settings.calibrate:
+        words.append("Probabilities are calibrated by Platt's sigmoid, fitted to held-out rows.")
+    if threshold is not None:
+        words.append(
+            f"{names[positive]!r} is predicted where its probability is at least {threshold:.4g} "
+            f"(--threshold {rule})."
+        )
+    words.append("This is tested on held-out rows, by what each training fold alone would decide.")
+    of_class = names[positive] if len(names) == 2 else None
+    facts = str(rule), of_class, threshold, settings.calibrate, tested
+    return found, _study.DecisionFacts(*facts, tuple(words))
+
+
+def _audit(fit: TableFit, before: Matrix, after: Matrix) -> _study.AuditFacts:
     """Compare with the supervised model on the unlabeled rows, whatever their classes are."""
     once = 1 if before.shape[1] == 2 else slice(None)
     # The class prior of --prior holds here, too.
@@ -238,7 +344,7 @@ def _audit(fit: TableFit, before: Matrix, after: Matrix) -> AuditFacts:
     )
     words = "The candidate is the model in the file, the baseline the supervised one."
     facts = found.response, found.worst_case, found.best_case, found.holds
-    return AuditFacts(*facts, f"{found.summary()} {words}")
+    return _study.AuditFacts(*facts, f"{found.summary()} {words}")
 
 
 def _words(

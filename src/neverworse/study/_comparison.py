@@ -1,37 +1,33 @@
-"""Methods compared on held-out labeled rows, and the columns that each relies on."""
+"""Tests on held-out labeled rows: methods compared, columns they rely on, learning curves."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from neverworse import model_selection
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse._words import listed, points
-from neverworse.estimators import has_class_scores
-from neverworse.model_selection import RepeatedStratifiedLabeledKFold
+from neverworse._words import change, listed, points
+from neverworse.estimators import (
+    ProjectedLeastSquaresClassifier,
+    class_scores,
+    has_class_scores,
+)
+from neverworse.study import _methods, _study
 from neverworse.study._held_out import (
     MAX_UNLABELED,
     HeldOut,
     Progress,
+    Sample,
     Truth,
     brier_scores,
     draw_sample,
     mean_over_folds,
     numbers,
 )
-from neverworse.study._methods import (
-    NEIGHBOURS,
-    SELF_TAUGHT,
-    STACKED,
-    collapsed_to,
-    fit_fold,
-    guarantee_of,
-    reason_of,
-)
-from neverworse.study._study import Comparison, Estimate, Importance, MethodFacts
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
@@ -39,6 +35,13 @@ N_OURS = 2  # the first two methods, without which there is no comparison
 N_SHUFFLES = 3
 MOST_COLUMNS = 200  # whose importance is found; more take too long
 MOST_NUMBERS = 2_000_000  # of shuffled rows in memory at a time
+MEASURES = {"error": 1.0, "brier": np.inf, "loss": np.inf}  # and their largest differences
+
+RowKind = Literal["unlabeled", "labeled"]  # of which a learning curve takes more and more
+SHARES = [1 / 4, 1 / 2, 1.0]  # of all rows: each step doubles them
+# Unlabeled rows in each fit: where labeled ones grow, time is better spent on repeats.
+MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": MAX_UNLABELED, "labeled": 2_000}
+MOST_REPEATS = 2  # more take time and hardly narrow the intervals: their training rows overlap
 
 
 class Compared:
@@ -67,12 +70,12 @@ class Compared:
         seed: int = 0,
         notify: Progress = lambda *_: None,
     ) -> None:
-        most = MOST_NEIGHBOURS if NEIGHBOURS in methods else MAX_UNLABELED
+        most = MOST_NEIGHBOURS if _methods.NEIGHBOURS in methods else MAX_UNLABELED
         cost = len(methods) / USUAL_METHODS
         sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=cost)
         truth = Truth.of(sample, classes, positive)
         self._sample, self.truth, self._seed = sample, truth, seed
-        folds = RepeatedStratifiedLabeledKFold(
+        folds = model_selection.RepeatedStratifiedLabeledKFold(
             sample.n_folds, sample.n_repeats, seed, missing_label=np.nan
         )
         self._splits = list(folds.split(sample.X, sample.y))
@@ -83,23 +86,27 @@ class Compared:
         for k, (name, method) in enumerate(methods.items()):
             notify(f"comparing {name}", k / len(methods))
             try:
-                models = [fit_fold(method, sample, train) for train, _ in self._splits]
+                models = [_methods.fit_fold(method, sample, train) for train, _ in self._splits]
                 self.held_out[name] = HeldOut.of(models, self._splits, sample, sample.n_repeats)
             except Exception as error:
                 if k < N_OURS:
                     raise
-                failures[name] = reason_of(error)
+                failures[name] = _methods.reason_of(error)
             else:
                 self._models[name] = models
                 self._by_fold[name] = self._fold_means(name)
         self._n_tests = max(1, 2 * (len(self._models) - 2))  # error and Brier score of others
-        facts = [self._facts(name, methods[name]) for name in self._models]
+        first, facts = next(iter(methods)), []
+        for k, (name, held_out) in enumerate(self.held_out.items()):
+            found = _methods.guarantee_of(methods[name]), numbers(truth, held_out)
+            differences = self._differences(name, first, 1 if k < N_OURS else self._n_tests)
+            facts.append(_study.MethodFacts(name, *found, *differences))
         self.better = self._better()
         of_classes = np.bincount(truth.codes, truth.weights)
-        shape = *next(iter(self.held_out.values())).predictions.shape, len(of_classes)
+        shape = *self.held_out[first].predictions.shape, len(of_classes)
         shares = np.broadcast_to(of_classes / of_classes.sum(), shape)
         always = HeldOut(shares.argmax(axis=-1), shares, shares, np.zeros(shape[:-1], np.intp))
-        self.comparison = Comparison(
+        self.comparison = _study.Comparison(
             sample.n_folds,
             sample.n_repeats,
             sample.n_labeled,
@@ -111,7 +118,7 @@ class Compared:
             " ".join(self._words(facts)),
         )
 
-    def importance(self, name: str, columns: Sequence[str]) -> Importance:
+    def importance(self, name: str, columns: Sequence[str]) -> _study.Importance:
         """Return how much higher the Brier score of held-out rows is if a column is shuffled.
 
         `columns` has the column of each feature: features of a column are shuffled together.
@@ -129,18 +136,16 @@ class Compared:
             # Many small predictions take much longer than a large one.
             n_together = max(1, MOST_NUMBERS // (N_SHUFFLES * rows.size))
             for start in range(0, len(of_column), n_together):
-                copies = [
-                    _shuffled(rows, features, rng)
-                    for features in list(of_column.values())[start : start + n_together]
-                    for _ in range(N_SHUFFLES)
-                ]
+                together = list(of_column.values())[start : start + n_together]
+                copies = [rows.copy() for _ in range(N_SHUFFLES * len(together))]
+                for k, copy in enumerate(copies):
+                    features = together[k // N_SHUFFLES]
+                    copy[:, features] = rows[rng.permutation(len(rows))][:, features]
                 after = self._brier(model, copies, test).reshape(-1, N_SHUFFLES).mean(axis=1)
                 increases[start : start + n_together, fold] = after - before
-        share = self._sample.test_share
-        found = [mean_over_folds(values, share) for values in increases]
-        order = np.argsort([-each.value for each in found], kind="stable")
-        names = list(of_column)
-        return Importance(name, {names[k]: found[k] for k in order})
+        rises = [mean_over_folds(values, self._sample.test_share) for values in increases]
+        largest_first = sorted(zip(of_column, rises, strict=True), key=lambda each: -each[1].value)
+        return _study.Importance(name, dict(largest_first))
 
     def _brier(self, model: Any, copies: Sequence[Matrix], test: Indices) -> Vector:
         """Return the Brier score on each copy of the test rows."""
@@ -164,35 +169,25 @@ class Compared:
             for measure, values in losses.items()
         }
 
-    def _difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
-        """Return the difference of a method from another one; None if it is not known."""
-        ours, theirs = (self._by_fold[each].get(measure) for each in (name, other))
-        if name == other or ours is None or theirs is None:
-            return None
-        most = 1.0 if measure == "error" else np.inf
-        share, limits = self._sample.test_share, (-most, most)
-        return mean_over_folds(ours - theirs, share, n_tests=n_tests, limits=limits)
-
-    def _facts(self, name: str, method: Any) -> MethodFacts:
-        names = list(self._models)
-        n_tests = 1 if name in names[:N_OURS] else self._n_tests
-        return MethodFacts(
-            name,
-            guarantee_of(method),
-            numbers(self.truth, self.held_out[name]),
-            *(
-                self._difference(name, measure, names[0], n_tests)
-                for measure in ("error", "brier", "loss")
-            ),
-        )
+    def _differences(self, name: str, other: str, n_tests: int) -> list[_study.Estimate | None]:
+        """Return differences from another method in error, Brier score and loss, where known."""
+        found: list[_study.Estimate | None] = []
+        for measure, most in MEASURES.items():
+            ours, theirs = (self._by_fold[each].get(measure) for each in (name, other))
+            if name == other or ours is None or theirs is None:
+                found.append(None)
+            else:
+                share, limits = self._sample.test_share, (-most, most)
+                found.append(mean_over_folds(ours - theirs, share, n_tests=n_tests, limits=limits))
+        return found
 
     def _better(self) -> tuple[str, ...]:
         names = list(self._models)
-        ours = [name for k, name in enumerate(names) if k < N_OURS or name == STACKED]
+        ours = [name for k, name in enumerate(names) if k < N_OURS or name == _methods.STACKED]
 
         def is_better(name: str, other: str) -> bool:
-            found = (self._difference(name, m, other, self._n_tests) for m in ("error", "brier"))
-            signs = [each.sign for each in found if each is not None]
+            error_and_brier = self._differences(name, other, self._n_tests)[:2]
+            signs = [each.sign for each in error_and_brier if each is not None]
             return min(signs) < 0 and max(signs) <= 0
 
         def rank(name: str) -> tuple[float, float]:
@@ -203,7 +198,7 @@ class Compared:
         better = [name for name in others if all(is_better(name, other) for other in ours)]
         return tuple(sorted(better, key=rank))
 
-    def _words(self, methods: Sequence[MethodFacts]) -> Iterator[str]:
+    def _words(self, methods: Sequence[_study.MethodFacts]) -> Iterator[str]:
         """Yield what follows about errors, and which methods have collapsed."""
         base, *others = methods
         clear = [
@@ -215,23 +210,87 @@ class Compared:
             f"Methods whose error on held-out rows differs from that of the {base.method} one by "
             f"more than chance would explain: {listed(clear) if clear else 'none'}."
         )
-        for name in SELF_TAUGHT:
-            yield from self._collapse(name, self._models.get(name, []))
-
-    def _collapse(self, name: str, models: Sequence[Any]) -> Iterator[str]:
-        """Say it if most fits of a method predict one class for nearly all unlabeled rows."""
         unlabeled = self._sample.X[self._sample.n_labeled :]
-        predicted = (np.asarray(model.predict(unlabeled)).astype(np.intp) for model in models)
-        found = Counter(collapsed_to(codes, self.truth.codes) for codes in predicted)
-        for code, n_collapsed in found.items():
-            if code is not None and 2 * n_collapsed > len(models):
-                yield (
-                    f"{name} has collapsed: in {n_collapsed} of {len(models)} fits it gives "
-                    f"{self.truth.classes[code]!r} to nearly all unlabeled rows."
-                )
+        for name in _methods.SELF_TAUGHT:
+            models = self._models.get(name, [])
+            predicted = (np.asarray(model.predict(unlabeled)).astype(np.intp) for model in models)
+            found = Counter(_methods.collapsed_to(codes, self.truth.codes) for codes in predicted)
+            for code, n_collapsed in found.items():
+                if code is not None and 2 * n_collapsed > len(models):  # most fits
+                    yield (
+                        f"{name} has collapsed: in {n_collapsed} of {len(models)} fits it gives "
+                        f"{self.truth.classes[code]!r} to nearly all unlabeled rows."
+                    )
 
 
-def _shuffled(rows: Matrix, features: Indices, rng: np.random.Generator) -> Matrix:
-    shuffled = rows.copy()
-    shuffled[:, features] = rows[rng.permutation(len(rows))][:, features]
-    return shuffled
+def learning_curve(
+    rows: RowKind,
+    projected: ProjectedLeastSquaresClassifier,
+    X: Any,
+    y: Vector,
+    sample_weight: Vector | None = None,
+    *,
+    seed: int = 0,
+) -> _study.Curve:
+    """Return test errors over growing subsets of rows; `ValueError` if there are too few."""
+    n_fits = float(len(SHARES))
+    sample = draw_sample(X, y, sample_weight, MOST_UNLABELED[rows], seed, fits_per_split=n_fits)
+    found = model_selection.learning_curve(
+        projected,
+        sample.X,
+        sample.y,
+        rows=rows,
+        sizes=SHARES,
+        cv=sample.n_folds,
+        n_repeats=min(MOST_REPEATS, sample.n_repeats),
+        scoring=_both_models,
+        sample_weight=sample.weights,
+        missing_label=np.nan,
+        random_state=seed,
+    )
+    return _curve(found, sample)
+
+
+def _both_models(
+    model: ProjectedLeastSquaresClassifier, X: Any, y: Vector, sample_weight: Vector | None = None
+) -> dict[str, float]:
+    """Return errors and losses of the projected model and of its supervised baseline."""
+    found, codes = {}, np.searchsorted(model.classes_, y)
+    for name, each in ((_methods.SUPERVISED, model.supervised_), (_methods.PROJECTED, model)):
+        losses = {"error": each.predict(X) != y, "loss": brier_scores(codes, class_scores(each, X))}
+        for kind, values in losses.items():
+            found[f"{name} {kind}"] = float(np.average(values, weights=sample_weight))
+    return found
+
+
+def _curve(curve: Any, sample: Sample) -> _study.Curve:
+    if len(curve.sizes) < 2:
+        raise ValueError(f"There are too few {curve.rows} rows.")
+
+    def estimates(name: str, most: float) -> tuple[_study.Estimate, ...]:
+        scores, share, limits = curve.test_scores[name], sample.test_share, (0.0, most)
+        return tuple(mean_over_folds(values, share, limits=limits) for values in scores)
+
+    errors = curve.test_scores[f"{_methods.PROJECTED} error"]
+    step = mean_over_folds(errors[-1] - errors[-2], sample.test_share)
+    before, after = curve.sizes[-2:]
+    conclusion = {
+        -1: f"More {curve.rows} rows are worth collecting: they still lower the error.",
+        0: f"It is unclear whether more {curve.rows} rows would lower the error.",
+        1: f"More {curve.rows} rows have not helped here: the error went up.",
+    }[step.sign]
+    return _study.Curve(
+        rows=curve.rows,
+        sizes=tuple(curve.sizes.tolist()),
+        n_other=round(float(curve.n_others.mean())),
+        n_repeats=curve.n_repeats,
+        lines=tuple(
+            _study.CurveLine(
+                name, estimates(f"{name} error", 1.0), estimates(f"{name} loss", np.inf)
+            )
+            for name in (_methods.SUPERVISED, _methods.PROJECTED)
+        ),
+        error_step=step,
+        words=f"From {before:,} to {after:,} {curve.rows} rows, the error of the projected model "
+        f"on held-out rows {change(step)}. {conclusion}",
+    )

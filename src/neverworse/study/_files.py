@@ -8,26 +8,23 @@ import json
 import os
 import types
 import typing
-from collections.abc import Sequence
 from errno import EISDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
 from neverworse._words import cropped
 from neverworse.study._methods import PROJECTED
-from neverworse.study._side_by_side import Predicted, ScoredRows
 from neverworse.study._study import Study, checksum
 from neverworse.study.report import write_report
 from neverworse.tables import printable, save_model, with_names, write_csv
 
 if TYPE_CHECKING:
+    from neverworse.study._assess import ScoredRows
     from neverworse.study._choice import Chosen
 
 LARGEST = 2**63  # more than anything that is counted here
@@ -49,8 +46,6 @@ def from_json(kind: Any, content: Any, where: str) -> Any:
     Integers are counts, which are not negative, and no number is infinite.
     """
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return content
     if origin in (typing.Union, types.UnionType):
         first, *others = inner  # None comes last
         for each in others:
@@ -59,31 +54,30 @@ def from_json(kind: Any, content: Any, where: str) -> Any:
         return from_json(first, content, where)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        if not isinstance(content, dict) or set(content) != set(hints):
-            raise ValueError(f"{where} does not have the parts of {kind.__name__}.")
-        parts = {key: from_json(hints[key], content[key], f"{where}.{key}") for key in hints}
-        return kind(**parts)
-    if origin is dict and isinstance(content, dict):
+        if isinstance(content, dict) and set(content) == set(hints):
+            parts = {key: from_json(hints[key], content[key], f"{where}.{key}") for key in hints}
+            return kind(**parts)
+    elif origin is dict and isinstance(content, dict):
         return {key: from_json(inner[1], each, f"{where}.{key}") for key, each in content.items()}
-    if origin is tuple and isinstance(content, list | tuple):
+    elif origin is tuple and isinstance(content, list | tuple):
         kinds = inner[:1] * len(content) if inner[-1] is Ellipsis else inner
-        if len(content) != len(kinds):
-            raise ValueError(f"{where} has {len(content)} parts, not {len(kinds)}.")
-        pairs = zip(kinds, content, strict=True)
-        return tuple(from_json(each, part, f"{where}[{k}]") for k, (each, part) in enumerate(pairs))
-    is_literal = origin is typing.Literal and isinstance(content, str) and content in inner
-    if not is_literal and (origin is not None or not _is_plain(kind, content)):
-        name = getattr(kind, "__name__", str(kind))
-        raise ValueError(f"{where} is {cropped(repr(content))}, not {name}.")
-    return content
+        if len(content) == len(kinds):
+            places = (f"{where}[{k}]" for k in range(len(content)))
+            return tuple(map(from_json, kinds, content, places))
+    elif _is_plain(kind, content):
+        return content
+    name = getattr(kind, "__name__", str(kind))
+    raise ValueError(f"{where} is {cropped(repr(content))}, not {name}.")
 
 
 def _is_plain(kind: Any, content: Any) -> bool:
+    if typing.get_origin(kind) is typing.Literal:
+        return content in typing.get_args(kind)
     if kind is int:
         return type(content) is int and 0 <= content < LARGEST
     if kind is float:
         return type(content) in (int, float) and abs(content) < float("inf")
-    return isinstance(content, kind)
+    return kind is Any or (isinstance(kind, type) and isinstance(content, kind))
 
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
@@ -147,28 +141,6 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
         for k, name in enumerate(scored.classes):
             columns[f"probability: {name}"] = chosen.probabilities[:, k]
     return pa.table(with_names(columns, id_name, scored.row_names))
-
-
-def read_predictions(path: Path, classes: Sequence[str]) -> tuple[Predicted, Predicted]:
-    """Return the supervised and the chosen model, by what `predictions` wrote, or `ValueError`."""
-    wanted = dict.fromkeys(["supervised_prediction", "prediction"], pa.string())
-    # An apostrophe keeps spreadsheets from taking names for formulas.
-    names = pa.array([*classes, *(f"'{name}" for name in classes)])
-    try:
-        found = csv.read_csv(
-            path,
-            parse_options=csv.ParseOptions(newlines_in_values=True),
-            convert_options=csv.ConvertOptions(include_columns=[*wanted], column_types=wanted),
-        )
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: {error}") from None
-    codes = [pc.index_in(column, names) for column in found.columns]
-    if any(each.null_count for each in codes):
-        raise ValueError(f"{path} has a class that the study does not have.")
-    supervised, chosen = (
-        Predicted(each.to_numpy().astype(np.intp) % len(classes), len(classes)) for each in codes
-    )
-    return supervised, chosen
 
 
 def certificate_document(study: Study, sha256: str) -> dict[str, Any]:

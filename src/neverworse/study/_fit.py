@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
+from sklearn.metrics import roc_curve
 
-from neverworse._typing import Matrix, Vector
+from neverworse import tables
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import count, nearest
-from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
+from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows
-from neverworse.study._held_out import taken
+from neverworse.study._held_out import Interval, taken
 from neverworse.study._methods import AUTO
-from neverworse.tables import (
-    ColumnPlan,
-    DateOrder,
-    PlanError,
-    StoredTable,
-    TableClassifier,
-    TableError,
-    Target,
-    coded,
-    count_labels,
-    find_column,
-    id_texts,
-    in_options,
-    read_target,
-    row_weights,
-    stacked,
-)
-
-if TYPE_CHECKING:
-    from neverworse.study._decision import ThresholdRule
-
-Interval = tuple[float, float]
 
 USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
 MIN_ROWS_FOR_LEAKS = 5  # labeled rows for each class: with fewer, columns look like leaks by chance
@@ -47,6 +28,65 @@ EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise la
 # Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
 # has to be this share of the linear one at most.
 CLEARLY = 0.95
+TIE = 1e-12  # criteria that differ by less are equal but for rounding
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How the threshold of the positive one of two classes is chosen on held-out labeled rows."""
+
+    kind: Literal["fixed", "balanced", "f1", "cost"] = "fixed"
+    value: float = 0.5  # the threshold, if it is given
+    miss: float = 1.0  # cost of a missed row of the positive class
+    alarm: float = 1.0  # cost of a false alarm
+
+    @classmethod
+    def parse(cls, text: str) -> ThresholdRule:
+        """Return the rule that an option of the command line means, or raise `ValueError`."""
+        with suppress(ValueError):
+            if text in ("balanced", "f1"):
+                return cls("f1" if text == "f1" else "balanced")
+            if text.startswith("cost="):
+                miss, alarm = map(float, text.removeprefix("cost=").split(":"))
+                if all(0.0 < each < np.inf for each in (miss, alarm)):
+                    return cls("cost", miss=miss, alarm=alarm)
+            elif 0.0 < float(text) < 1.0:
+                return cls(value=float(text))
+        raise ValueError(
+            "--threshold is a probability between 0 and 1, balanced, f1 or cost=5:1 (both costs "
+            f"must be positive), not {text!r}."
+        )
+
+    def __str__(self) -> str:
+        if self.kind == "cost":
+            return f"cost={self.miss:g}:{self.alarm:g}"
+        return f"{self.value:g}" if self.kind == "fixed" else self.kind
+
+    def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
+        """Return the best threshold, half-way between two probabilities or beyond all of them.
+
+        Of equally good thresholds, the middle one is returned.
+        """
+        if self.kind == "fixed":
+            return self.value
+        false_rates, true_rates, found = roc_curve(
+            positive, probabilities, sample_weight=weights, drop_intermediate=False
+        )
+        n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+        hits, alarms = n_positive * true_rates, n_negative * false_rates
+        costs = self.miss * (n_positive - hits) + self.alarm * alarms
+        criterion = {
+            "balanced": true_rates - false_rates,
+            "f1": 2.0 * hits / (hits + alarms + n_positive),
+            "cost": -costs / (self.miss * n_positive + self.alarm * n_negative),
+        }[self.kind]
+        edges = np.concatenate([[1.0], found[1:], [0.0]])
+        upper, lower = edges[:-1], edges[1:]
+        thresholds = 0.5 * (upper + lower)
+        thresholds = np.where(thresholds > lower, thresholds, upper)  # adjacent numbers
+        criterion[0] = criterion[0] if lower[0] < 1.0 else -np.inf  # no threshold is above 1
+        best = np.flatnonzero(criterion >= criterion.max() - TIE)
+        return float(thresholds[best[(len(best) - 1) // 2]])
 
 
 @dataclass(frozen=True)
@@ -60,7 +100,7 @@ class FitSettings:
     categorical: tuple[str, ...] = ()
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # a reading plan
     decimal: str | None = None  # decimal mark of numbers in text, as given or detected
-    dates: DateOrder | None = None  # order of ambiguous dates
+    dates: tables.DateOrder | None = None  # order of ambiguous dates
     # Marks unlabeled rows, besides empty cells; if given, no class is suspected to be a marker.
     markers: tuple[str, ...] | None = None
     distance: str = "all"
@@ -74,23 +114,18 @@ class FitSettings:
     positive: str | None = None
     model: str = AUTO  # or the name of a method
     candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the stacked model; none: there is none
-    threshold: ThresholdRule | None = None  # of the positive class; None: 0.5
+    threshold: ThresholdRule = ThresholdRule()  # of the positive class; by default, 0.5
     calibrate: bool = False
 
     @property
     def is_decided(self) -> bool:
         """Whether a threshold or a calibration changes what the method itself predicts."""
-        return self.calibrate or str(self.threshold or 0.5) != "0.5"
+        return self.calibrate or self.threshold != ThresholdRule()
 
     @property
     def reading(self) -> dict[str, Any]:
-        return {
-            "categorical": list(self.categorical),
-            "drop": list(self.drop),
-            "columns": {name: dict(entry) for name, entry in self.columns.items()},
-            "decimal": self.decimal,
-            "dates": self.dates,
-        }
+        names = "categorical", "drop", "columns", "decimal", "dates"
+        return {name: getattr(self, name) for name in names}
 
     @property
     def text(self) -> frozenset[str]:
@@ -102,8 +137,8 @@ class FitSettings:
 class TableFit:
     """A model, and the rows that it was fitted to."""
 
-    model: TableClassifier
-    target: Target
+    model: tables.TableClassifier
+    target: tables.Target
     features: Matrix | Rows  # prepared
     weights: Vector | None
     row_names: pa.Array  # ids of the unlabeled rows, or their numbers, counted from 1
@@ -123,22 +158,29 @@ class TableFit:
         return self.features, self.target.codes, self.weights
 
 
-def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
+def fit_table(table: pa.Table | tables.StoredTable, settings: FitSettings) -> TableFit:
     """Fit a model to a table."""
-    target = read_target(table, settings.target, settings.markers)
+    target = tables.read_target(table, settings.target, settings.markers)
     labeled, weights = target.labeled, None
     if settings.weight is not None:
-        weights = row_weights(settings.weight, find_column(table, settings.weight, "weight"))
+        found = tables.find_column(table, settings.weight, "weight")
+        weights = tables.row_weights(settings.weight, found)
     if labeled.all() or (weights is not None and not weights[~labeled].any()):
-        raise TableError(
+        raise tables.TableError(
             f"All {len(labeled):,} rows have a label, or a weight of zero, so there is nothing to "
             "learn from unlabeled ones. Leave the target empty where it is not known, or add rows: "
             "--unlabeled OTHER."
         )
     names = pa.array(np.flatnonzero(~labeled) + 1)
     if settings.id is not None:
-        names = id_texts(find_column(table, settings.id, "id").filter(pa.array(~labeled)))
-    columns, positive = feature_columns(table, settings), _positive(settings.positive, target)
+        ids = tables.find_column(table, settings.id, "id")
+        names = tables.id_texts(ids.filter(pa.array(~labeled)))
+    counts, positive = target.counts(), None
+    if settings.positive is not None:
+        positive = _code(settings.positive, target, "positive")
+    elif len(counts) == 2:
+        positive = int(counts[1] <= counts[0])
+    columns = feature_columns(table, settings)
     linear = ProjectedLeastSquaresClassifier(
         settings.distance,
         alpha=settings.alpha,
@@ -149,7 +191,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     )
     kernel, words = settings.kernel, ""
     first = "linear" if kernel == AUTO else kernel
-    model = TableClassifier(_with_kernel(linear, first, len(labeled)), **settings.reading)
+    model = tables.TableClassifier(_with_kernel(linear, first, len(labeled)), **settings.reading)
     try:
         features = model.fit_target(columns, target, weights)
         if kernel == AUTO:
@@ -157,23 +199,15 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             if kernel != first:
                 model.set_params(estimator=_with_kernel(linear, kernel, len(labeled)))
                 features = model.fit_target(columns, target, weights)
-    except (PlanError, TableError):
+    except (tables.PlanError, tables.TableError):
         raise
     except ValueError as error:
-        raise TableError(in_options(str(error)), code="option") from None
+        raise tables.TableError(tables.in_options(str(error)), code="option") from None
     plans = model.preparation_.plans_
-    leaks = leaking_columns(columns, target, plans)
+    leaks, notes = leaking_columns(columns, target, plans), tuple(_notes(target, features, model))
+    looks = looks_at(plans, leaks)
     return TableFit(
-        model,
-        target,
-        features,
-        weights,
-        row_names=names,
-        positive=positive,
-        notes=tuple(_notes(target, features, model)),
-        looks=looks_at(plans, leaks),
-        leaks=leaks,
-        kernel=words,
+        model, target, features, weights, names, positive, notes, looks, leaks, kernel=words
     )
 
 
@@ -191,16 +225,15 @@ def _with_kernel(
 def _better_kernel(
     linear: ProjectedLeastSquaresClassifier,
     features: Matrix | Rows,
-    target: Target,
+    target: tables.Target,
     weights: Vector | None,
 ) -> tuple[str, str]:
     """Return "rbf" if its leave-one-out error is clearly lower, otherwise "linear", and why."""
     losses = {}
     for name in ("linear", "rbf"):
-        parameters = _with_kernel(linear, name, len(target.codes)).get_params()
-        baseline = LeastSquaresClassifierCV(None if linear.alpha == "loo" else [linear.alpha])
-        shared = parameters.keys() & baseline.get_params().keys()
-        baseline.set_params(**{each: parameters[each] for each in shared})
+        model = clone(_with_kernel(linear, name, len(target.codes))).set_params(alpha="loo")
+        baseline = model._baseline()
+        baseline.alphas = None if linear.alpha == "loo" else [linear.alpha]
         baseline.fit(features, target.codes, sample_weight=weights)
         losses[name] = float(baseline.loo_brier_.min())
     better = "rbf" if losses["rbf"] < CLEARLY * losses["linear"] else "linear"
@@ -212,7 +245,9 @@ def _better_kernel(
     )
 
 
-def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.Table | StoredTable:
+def feature_columns(
+    table: pa.Table | tables.StoredTable, settings: FitSettings
+) -> pa.Table | tables.StoredTable:
     """Return a table without the columns that have another role."""
     given = {settings.target, settings.id, settings.weight}
     return table.select([name for name in table.column_names if name not in given])
@@ -221,11 +256,11 @@ def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
     """Return a table with the rows of another one, which has no labels and a name for messages."""
     target = settings.target
-    find_column(table, target, "target")
+    tables.find_column(table, target, "target")
     if target in other.column_names:
-        n_labels = count_labels(other.column(target), settings.markers or ())
+        n_labels = tables.count_labels(other.column(target), settings.markers or ())
         if n_labels:
-            raise TableError(
+            raise tables.TableError(
                 f"{name} has {count(n_labels, 'label')} in column {target!r}. To use labels, give "
                 "it as a table like the first; to ignore them, remove the column."
             )
@@ -234,17 +269,19 @@ def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name:
     missing = [each for each in needed if each not in other.column_names]
     if missing:
         extra = [each for each in other.column_names if each not in table.column_names]
-        raise TableError(
+        raise tables.TableError(
             f"{name} lacks the column {missing[0]!r}. Add it, or leave it out of both: --drop "
             f"{missing[0]!r}. {nearest(missing[0], extra) if extra else ''}".rstrip()
         )
     for absent in table.schema:
         if absent.name not in other.column_names:
             other = other.append_column(absent.name, pa.nulls(len(other), absent.type))
-    return stacked([table, other.select(table.column_names)])
+    return tables.stacked([table, other.select(table.column_names)])
 
 
-def _notes(target: Target, features: Matrix | Rows, model: TableClassifier) -> Iterator[str]:
+def _notes(
+    target: tables.Target, features: Matrix | Rows, model: tables.TableClassifier
+) -> Iterator[str]:
     """Yield warnings about a table and its fit."""
     X = taken(features, np.flatnonzero(target.labeled)[:MAX_COMPARED])
     n_copies = len(X) - len({row.tobytes() for row in X})
@@ -262,26 +299,26 @@ def _notes(target: Target, features: Matrix | Rows, model: TableClassifier) -> I
 
 
 def leaking_columns(
-    columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]
+    columns: pa.Table, target: tables.Target, plans: Sequence[tables.ColumnPlan]
 ) -> tuple[str, ...]:
     """Return the columns in use whose values determine the class of every labeled row."""
     used = (plan.name for plan in plans if plan.kind != "dropped")
     return tuple(name for name in used if _leaks(columns.column(name), target))
 
 
-def _leaks(column: pa.ChunkedArray, target: Target) -> bool:
+def _leaks(column: pa.ChunkedArray, target: tables.Target) -> bool:
     known, n_classes = column.filter(pa.array(target.labeled)), len(target.classes)
     few = MIN_ROWS_FOR_LEAKS * n_classes
     if len(known) < few or pa.types.is_nested(known.type):
         return False
-    if len(coded(known.slice(0, few))[0]) > 2 * n_classes + 1:
+    if len(tables.coded(known.slice(0, few))[0]) > 2 * n_classes + 1:
         return False  # the first rows rule out most columns
-    codes = coded(known)[1]
+    codes = tables.coded(known)[1]
     n_pairs = len(np.unique(np.column_stack([codes, target.codes[target.labeled]]), axis=0))
     return len(np.unique(codes)) == n_pairs
 
 
-def looks_at(plans: Sequence[ColumnPlan], leaks: Sequence[str]) -> dict[str, str]:
+def looks_at(plans: Sequence[tables.ColumnPlan], leaks: Sequence[str]) -> dict[str, str]:
     """Return warnings by column: those of its plan, or that it may leak the target."""
     leak = (
         "Each value occurs with one class only, in all labeled rows. If it was made from the "
@@ -291,28 +328,22 @@ def looks_at(plans: Sequence[ColumnPlan], leaks: Sequence[str]) -> dict[str, str
     return looks | {name: leak.format(name) for name in leaks}
 
 
-def _positive(name: str | None, target: Target) -> int | None:
-    """Return the code of the positive class: of two, the rarer, or else the second."""
-    if name is None:
-        counts = target.counts()
-        return int(counts[1] <= counts[0]) if len(counts) == 2 else None
-    return _code(name, target, "positive")
-
-
-def _code(name: str, target: Target, option: str) -> int:
+def _code(name: str, target: tables.Target, option: str) -> int:
     names = target.class_names
     if name not in names:
-        raise TableError(f"There is no class {name!r} for --{option}. {nearest(name, names)}")
+        raise tables.TableError(
+            f"There is no class {name!r} for --{option}. {nearest(name, names)}"
+        )
     return list(names).index(name)
 
 
-def _class_prior(prior: Mapping[str | None, Interval] | str, target: Target) -> Any:
+def _class_prior(prior: Mapping[str | None, Interval] | str, target: tables.Target) -> Any:
     """Return shares of classes by their codes, as the estimator takes them."""
     if isinstance(prior, str):
         return prior
     names = target.class_names
     if None in prior and len(names) != 2:
-        raise TableError(
+        raise tables.TableError(
             f"There are {len(names)} classes: name the class of --prior, for "
             f"example --prior {names[0]}=0.2..0.4."
         )

@@ -16,6 +16,7 @@ from neverworse.model_selection import mask_labels
 from neverworse.rows import Rows
 from neverworse.study._study import CalibrationBin, ClassNumbers, Estimate, Numbers
 
+Interval = tuple[float, float]
 Progress = Callable[[str, float], None]  # called with the name of a step and the share that is done
 Splits = Sequence[tuple[Indices, Indices]]  # positions of training and of test rows
 
@@ -26,6 +27,7 @@ MOST_REPEATS = 3  # more take time and hardly narrow the intervals: their folds 
 MOST_LABELED = MAX_UNLABELED = 20_000  # rows in each fit
 FEWEST_UNLABELED = 1_000  # that are kept, however long it takes
 MOST_COST = 30_000_000  # of all splits together, see `draw_sample`: a few seconds
+EPS = float(np.finfo(np.float64).eps)  # the least probability in a log loss, as in scikit-learn
 MOST_BINS = 10  # of a calibration curve
 FEWEST_IN_BIN = 10
 
@@ -38,9 +40,12 @@ class Sample:
     y: Vector  # codes of classes, NaN where unlabeled
     weights: Vector
     n_labeled: int
-    n_unlabeled: int
     n_folds: int
     n_repeats: int
+
+    @property
+    def n_unlabeled(self) -> int:
+        return len(self.y) - self.n_labeled
 
     @property
     def test_share(self) -> float:
@@ -93,23 +98,11 @@ def draw_sample(
         rng = np.random.default_rng(seed)
         unlabeled = np.sort(rng.choice(unlabeled, n_drawn, replace=False))
     chosen: Indices = np.concatenate([labeled, unlabeled])
-    return Sample(
-        taken(X, chosen),
-        y[chosen],
-        weights[chosen],
-        len(labeled),
-        len(unlabeled),
-        n_folds,
-        n_repeats,
-    )
+    return Sample(taken(X, chosen), y[chosen], weights[chosen], len(labeled), n_folds, n_repeats)
 
 
 def mean_over_folds(
-    values: Vector,
-    test_share: float,
-    *,
-    n_tests: int = 1,
-    limits: tuple[float, float] = (-np.inf, np.inf),
+    values: Vector, test_share: float, *, n_tests: int = 1, limits: Interval = (-np.inf, np.inf)
 ) -> Estimate:
     """Return the mean over folds, with an interval that allows for shared training rows.
 
@@ -196,13 +189,17 @@ def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
     confusion = confusion_matrix(codes, said, labels=labels, sample_weight=weights) / n_repeats
     classes = tuple(_class_numbers(truth, confusion, k) for k in labels)
     wrong = (held_out.predictions != truth.codes).mean(axis=0)
-    shares = held_out.probabilities
+    shares, brier, log_loss = held_out.probabilities, None, None
+    if shares is not None:
+        brier = _mean(truth, brier_scores(truth.codes, shares))
+        own = shares[:, np.arange(len(truth.codes)), truth.codes]
+        log_loss = _mean(truth, -np.log(np.clip(own, EPS, 1.0)))
     return Numbers(
         error=wilson(float(np.average(wrong, weights=truth.weights)), truth.size()),
         balanced_accuracy=mean_of([each.recall for each in classes]),
         auc=None if held_out.scores is None else _auc(truth, held_out.scores, held_out.folds),
-        brier=None if shares is None else _mean(truth, brier_scores(truth.codes, shares)),
-        log_loss=None if shares is None else _mean(truth, log_losses(truth.codes, shares)),
+        brier=brier,
+        log_loss=log_loss,
         classes=classes,
         confusion=tuple(map(tuple, confusion.tolist())),
         calibration=_calibration(truth, shares),
@@ -213,12 +210,6 @@ def brier_scores(codes: Indices, probabilities: AnyArray) -> AnyArray:
     """Return squared errors: of the second of two classes, otherwise summed over the classes."""
     squares = (probabilities - np.eye(probabilities.shape[-1])[codes]) ** 2
     return squares[..., 1] if squares.shape[-1] == 2 else squares.sum(axis=-1)
-
-
-def log_losses(codes: Indices, probabilities: AnyArray) -> AnyArray:
-    """Return the negative log likelihood of each row, clipped as in scikit-learn."""
-    own = probabilities[..., np.arange(len(codes)), codes]
-    return -np.log(np.clip(own, np.finfo(np.float64).eps, 1.0))
 
 
 def wilson(share: float, n: float) -> Estimate:

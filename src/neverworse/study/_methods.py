@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -91,21 +92,18 @@ def standard_methods(
 
 def tuned_classifier(name: str, class_weight: Any = None, seed: int = 0) -> TunedClassifier:
     """Return one of the classifiers `TUNED`, which people would try instead."""
-    estimator: Any = LogisticRegression(class_weight=class_weight, max_iter=1000)
-    grid: dict[str, list[float]] = {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}
-    if name == "random forest":
-        estimator = RandomForestClassifier(N_TREES, class_weight=class_weight, random_state=seed)
-        grid = {"min_samples_leaf": [1, 5]}
-    elif name == "gradient boosting":
-        # With scikit-learn's leaves of 20 rows, 40 labels could hardly be split.
-        estimator = HistGradientBoostingClassifier(
-            max_iter=50,
-            min_samples_leaf=5,
-            early_stopping=False,
-            class_weight=class_weight,
-            random_state=seed,
-        )
-        grid = {"learning_rate": [0.1, 0.03]}
+    shared = {"class_weight": class_weight, "random_state": seed}
+    logistic = LogisticRegression(class_weight=class_weight, max_iter=1000)
+    # With scikit-learn's leaves of 20 rows, 40 labels could hardly be split.
+    few = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
+    others: dict[str, tuple[Any, dict[str, list[float]]]] = {
+        "random forest": (RandomForestClassifier(N_TREES, **shared), {"min_samples_leaf": [1, 5]}),
+        "gradient boosting": (
+            HistGradientBoostingClassifier(**few, **shared),
+            {"learning_rate": [0.1, 0.03]},
+        ),
+    }
+    estimator, grid = others.get(name, (logistic, {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}))
     return TunedClassifier(estimator, grid, name == "self-training", seed)
 
 
@@ -148,6 +146,7 @@ def guarantee_of(method: Any) -> str:
     return "none"
 
 
+@dataclass(eq=False, repr=False)
 class TunedClassifier(DelegatingClassifier):
     """Fit a classifier to the labeled rows, with the parameters of a grid that do best on them.
 
@@ -157,21 +156,11 @@ class TunedClassifier(DelegatingClassifier):
     codes of classes, NaN where unlabeled.
     """
 
-    best_params_: dict[str, Any]
-
-    def __init__(
-        self,
-        estimator: Any,
-        grid: Mapping[str, Sequence[Any]],
-        self_training: bool = False,
-        random_state: int = 0,
-        missing_label: Any = np.nan,
-    ) -> None:
-        self.estimator = estimator
-        self.grid = grid
-        self.self_training = self_training
-        self.random_state = random_state
-        self.missing_label = missing_label  # which also says that it takes unlabeled rows
+    estimator: Any
+    grid: Mapping[str, Sequence[Any]]
+    self_training: bool = False
+    random_state: int = 0
+    missing_label: Any = np.nan  # which also says that it takes unlabeled rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the parameters, and fit with them to rows of which some have labels."""

@@ -36,7 +36,7 @@ def serving(labeling, suggested=()):
     with listening() as at:
         port = at.getsockname()[1]
         page = LabelingPage(labeling, suggested, "secret", port)
-        config = uvicorn.Config(page.application(), log_level="error", lifespan="off", ws="none")
+        config = uvicorn.Config(page, log_level="error", lifespan="off", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [at]})
         thread.start()

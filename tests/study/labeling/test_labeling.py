@@ -13,7 +13,7 @@ import pytest
 
 from neverworse import SequentialAudit, suggest_labels
 from neverworse.study import FitSettings, asked_of, page, read_answers, write_questions
-from neverworse.study._side_by_side import Predicted
+from neverworse.study.labeling import Predicted
 from neverworse.tables import ModelFileError, ReadOptions, StoredTable, TableError
 from tests.study.labeling import asked
 

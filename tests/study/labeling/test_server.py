@@ -30,7 +30,7 @@ class Site:
     def __init__(self, labeling, truth, n_train=3):
         self.labeling, self.truth = labeling, truth
         suggested = labeling.suggested(n_train)
-        self._app = LabelingPage(labeling, suggested, TOKEN, 8123).application()
+        self._app = LabelingPage(labeling, suggested, TOKEN, 8123)
 
     def get(self, path=f"/{TOKEN}/", headers=(HOST,)):
         return self._ask("GET", path, headers, b"")

@@ -7,7 +7,6 @@ import numpy as np
 
 from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.study import Study
-from neverworse.study._assess import ladder
 from neverworse.study._study import (
     AuditFacts,
     CalibrationBin,
@@ -32,7 +31,7 @@ from neverworse.study._study import (
     Scores,
     Verdict,
 )
-from neverworse.study._verdict import Evidence, verdict_of
+from neverworse.study._verdict import Evidence, ladder, verdict_of
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -106,14 +105,18 @@ def study_of(X, y, names, features, notes=(), **params):
         labeled_curve=curve,
         comparison=compared,
         notes=tuple(notes),
-        model=ModelFacts(
-            name=verdict.model,
-            certified=verdict.model == "projected",
-            compiled=False,
-            words=(f"model.skops holds the {verdict.model} model.",),
-            decision=None,
-            audit=AuditFacts("predict_proba", 0.0, 0.0, True, "It was audited."),
-        ),
+        model=_model(verdict.model),
+    )
+
+
+def _model(name):
+    return ModelFacts(
+        name=name,
+        certified=name == "projected",
+        compiled=False,
+        words=(f"model.skops holds the {name} model.",),
+        decision=None,
+        audit=AuditFacts("predict_proba", 0.0, 0.0, True, "It was audited."),
     )
 
 
@@ -316,18 +319,17 @@ def numbers(error, classes, *, has_probabilities):
 
 def _verdict(certificate, data, changes, compared, curve):
     guarantee = "improved" if certificate["holds"] else "none"
-    return verdict_of(
-        Evidence(
-            guarantee="same" if certificate["reason"] else guarantee,
-            penalised=certificate["penalty"] > 0.0,
-            has_prior=False,
-            data=data,
-            changes=changes,
-            comparison=compared,
-            better=(),
-            labeled_curve=curve,
-        )
+    evidence = Evidence(
+        guarantee="same" if certificate["reason"] else guarantee,
+        penalised=certificate["penalty"] > 0.0,
+        has_prior=False,
+        data=data,
+        changes=changes,
+        comparison=compared,
+        better=(),
+        labeled_curve=curve,
     )
+    return verdict_of(evidence, _model(evidence.recommended))
 
 
 FEATURES = ("age", "blood pressure", "cholesterol", "glucose", "bmi", "smoker: yes")

@@ -13,9 +13,9 @@ import pytest
 
 from neverworse._words import number
 from neverworse.pages import COLOURS
-from neverworse.study._assess import ladder
 from neverworse.study._files import study_from
 from neverworse.study._study import DecisionFacts, Estimate, Importance
+from neverworse.study._verdict import ladder
 from neverworse.study.report import page, write_report
 from tests.study.report import studies
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -11,19 +12,30 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._typing import Indices, Vector
 from neverworse._words import count, quoted
 from neverworse.evidence import SequentialAudit, suggest_labels
-from neverworse.study._files import PREDICTIONS, read_predictions
+from neverworse.study._files import PREDICTIONS
 from neverworse.study._fit import FitSettings, feature_columns
-from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
 from neverworse.study.labeling._shown import LABELS, NOTHING, UNDECIDED, Asked, Standing, asked_of
 
 WINDOW = 5  # rows that may wait for an answer at once, if some are skipped
+
+
+class Predicted:
+    """Classes that were predicted, as a classifier of these rows."""
+
+    def __init__(self, codes: Indices, n_classes: int) -> None:
+        self.codes, self.classes_ = codes, np.arange(n_classes)
+
+    def predict(self, X: Any) -> Indices:  # noqa: ARG002
+        return self.codes
 
 
 class Labeling:
@@ -67,17 +79,26 @@ class Labeling:
 
     def _read_models(self) -> tuple[Predicted, Predicted]:
         """Return the supervised model and the one in the file, by their predictions."""
-        path, n_rows = self.folder / PREDICTIONS, len(self._unlabeled)
-        try:
-            models = read_predictions(path, self.target.class_names)
-            if len(models[0].codes) != n_rows:
-                raise ValueError
-        except (ValueError, FileNotFoundError):
+        path, classes = self.folder / PREDICTIONS, self.target.class_names
+        wanted = dict.fromkeys(["supervised_prediction", "prediction"], pa.string())
+        # An apostrophe keeps spreadsheets from taking names for formulas.
+        names = pa.array([*classes, *(f"'{name}" for name in classes)])
+        codes = []
+        with suppress(pa.ArrowException, FileNotFoundError):
+            found = csv.read_csv(
+                path,
+                parse_options=csv.ParseOptions(newlines_in_values=True),
+                convert_options=csv.ConvertOptions(include_columns=[*wanted], column_types=wanted),
+            )
+            codes = [pc.index_in(column, names).drop_null() for column in found.columns]
+        if [len(each) for each in codes] != 2 * [len(self._unlabeled)]:
             raise tables.ModelFileError(
                 f"{path} is not what neverworse fit wrote there: it should have the predictions of "
-                f"{count(n_rows, 'unlabeled row')}. Run neverworse fit again."
-            ) from None
-        return models
+                f"{count(len(self._unlabeled), 'unlabeled row')}. Run neverworse fit again."
+            )
+        n = len(classes)
+        supervised, chosen = (Predicted(each.to_numpy().astype(np.intp) % n, n) for each in codes)
+        return supervised, chosen
 
     def _resumed(self, *models: Any) -> SequentialAudit:
         """Return the audit that was stored, and restore its answers."""

@@ -35,7 +35,7 @@ HEADERS = {
 }
 
 
-class LabelingPage:
+class LabelingPage(Starlette):  # type: ignore[misc]
     """The page, and what its buttons do.
 
     Requests are answered one after another, so that windows do not get in each other's way. The
@@ -46,14 +46,8 @@ class LabelingPage:
     def __init__(self, labeling: Labeling, suggested: Sequence[int], token: str, port: int) -> None:
         self._labeling, self._suggested, self._token = labeling, suggested, token
         self._hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
-
-    def application(self) -> Starlette:
-        return Starlette(
-            routes=[
-                Route("/{token}/", self._respond),
-                Route("/{token}/{action}", self._respond, methods=["POST"]),
-            ]
-        )
+        acting = Route("/{token}/{action}", self._respond, methods=["POST"])
+        super().__init__(routes=[Route("/{token}/", self._respond), acting])
 
     async def _respond(self, request: Request) -> Response:
         """Answer the page itself, and nobody else, such as another site in the same browser."""
@@ -143,19 +137,13 @@ class LabelingPage:
 
 def listening(port: int = 0) -> socket.socket:
     """Return a socket that only this computer can reach; port 0 is a free one."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    # On Windows, SO_REUSEADDR lets two programs have the same port.
-    option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-    made.setsockopt(socket.SOL_SOCKET, option, 1)
     try:
-        made.bind((LOOPBACK, port))
+        return socket.create_server((LOOPBACK, port))
     except OSError as error:
-        made.close()
+        problem = str(error.strerror).partition(" (while")[0]
         raise ValueError(
-            f"Port {port}: {error.strerror}. Choose another with --port N, or leave it out."
+            f"Port {port}: {problem}. Choose another with --port N, or leave it out."
         ) from None
-    made.listen()
-    return made
 
 
 def serve(
@@ -163,9 +151,8 @@ def serve(
 ) -> None:
     """Serve the page at a socket until a signal; `ready` is called with its address."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
-    page = LabelingPage(labeling, suggested, token, port)
     config = uvicorn.Config(
-        page.application(),
+        LabelingPage(labeling, suggested, token, port),
         access_log=False,
         http="h11",
         lifespan="off",

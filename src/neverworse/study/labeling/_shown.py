@@ -207,31 +207,17 @@ def _own_names(labeling: Labeling) -> tuple[str, str]:
 
 def asked_of(folder: Path, study: Study) -> Asked | None:
     """Return what was asked and answered about the results in a folder; None if nothing was."""
-    if not (folder / LABELS).exists():
-        return None
-    stored = stored_labels(folder)
-    if stored["fit"] != study.made:  # its answers are about another model
+    path = folder / LABELS
+    if not path.exists():
         return None
     try:
+        stored = json.loads(path.read_text(encoding="utf-8"))["labeling"]
+        if stored["fit"] != study.made:  # its answers are about another model
+            return None
         parts = {field.name: stored[field.name] for field in fields(Asked)}
         asked: Asked = from_json(Asked, parts, LABELS)
-    except (KeyError, ValueError):
-        raise _damaged(folder) from None
-    return asked
-
-
-def stored_labels(folder: Path) -> dict[str, Any]:
-    """Return what was stored about labels for the results in a folder, besides the audit."""
-    try:
-        text = (folder / LABELS).read_text(encoding="utf-8")
-        content: dict[str, Any] = json.loads(text)["labeling"]
-        if not isinstance(content["fit"], str):
-            raise TypeError
     except (KeyError, TypeError, ValueError, RecursionError):
-        raise _damaged(folder) from None
-    return content
-
-
-def _damaged(folder: Path) -> tables.ModelFileError:
-    path = folder / LABELS
-    return tables.ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")
+        raise tables.ModelFileError(
+            f"{path} is damaged. Restore it; or rename it, and start again."
+        ) from None
+    return asked

@@ -109,7 +109,8 @@ def measures(study: Study, numbers: Numbers) -> Iterator[Row]:
     for (what, of, found), (*_, other) in zip(numbers.measures(positive), always, strict=True):
         title = Markup.escape(what[0].upper() + what[1:])
         title += Markup(" of ") + name(of) if of else ""
-        yield [title, estimate(found), MISSING if other is None else score(other.value)]
+        always_found = MISSING if other is None else exact(other.value, decimal(other.value))
+        yield [title, estimate(found), always_found]
 
 
 def confusion(numbers: Numbers) -> Iterator[Row]:
@@ -173,8 +174,3 @@ def certified_rows(study: Study) -> str:
 
 def _between(low: float, high: float) -> Markup:
     return Markup("between {} and {}").format(exact(low), exact(high))
-
-
-def score(value: float) -> Markup:
-    """Return a number with three decimals, which carries all its digits."""
-    return exact(value, decimal(value))

@@ -148,10 +148,10 @@ def intervals_chart(
 def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     """Draw a learning curve: a line and a ribbon for each method."""
     chart, ax = canvas(290, left=60)
+    chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows."
     look_of = looks(line.method for line in curve.lines)
     for k, line in enumerate(curve.lines):
-        look = look_of[line.method]
-        found = getattr(line, measure)
+        look, found = look_of[line.method], getattr(line, measure)
         ends = [each.low for each in found], [each.high for each in found]
         ax.fill_between(curve.sizes, *ends, color=look.colour, alpha=0.14, linewidth=0)
         dots(ax, curve.sizes, [each.value for each in found], look, f"line{k}", line=look.line)
@@ -159,30 +159,26 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
             f"{line.method}, {count(size, f'{curve.rows} row')}: {_with_ends(each)}"
             for size, each in zip(curve.sizes, found, strict=True)
         ]
+        first, last = (f"{decimal(found[k].value)} at {curve.sizes[k]:,}" for k in (0, -1))
+        chart.description += f" {line.method}: {first}, {last}."
     number_axis(ax.yaxis)
     # Logarithmic, with a place for 0, which may be a size.
     ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
     ax.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes])
     ax.set_xticks([], minor=True)
     ax.set(xlabel=f"{curve.rows} rows in training", ylabel=MEASURES[measure])
-    chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
-        f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
-        f"{decimal(getattr(line, measure)[-1].value)} at {curve.sizes[-1]:,}."
-        for line in curve.lines
-    )
     return chart
 
 
 def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     """Draw how often rows are of a class, over the probability that was predicted."""
     chart, ax = canvas(290, left=60)
-    look = PROJECTED
     predicted = [each.predicted for each in bins]
     observed = [each.observed for each in bins]
     ax.plot([0, 1], [0, 1], color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
     ends = [each.low for each in observed], [each.high for each in observed]
-    ax.vlines(predicted, *ends, color=look.colour, linewidth=2.5, alpha=0.45)
-    dots(ax, predicted, [each.value for each in observed], look, "bins")
+    ax.vlines(predicted, *ends, color=PROJECTED.colour, linewidth=2.5, alpha=0.45)
+    dots(ax, predicted, [each.value for each in observed], PROJECTED, "bins")
     chart.titles["bins"] = [
         f"predicted {decimal(each.predicted, 2)}: observed {_with_ends(each.observed, 2)}"
         for each in bins
