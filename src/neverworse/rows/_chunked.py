@@ -9,7 +9,7 @@ import copy
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -41,6 +41,7 @@ class Verb:
     common: tuple[Any, ...] = ()  # its first arguments
     shift: Vector | None = None  # of the rows
     features: FeatureMap | None = None  # of the chunk, if these are the rows
+    packs: bool = False  # the result, because it is kept or sent
 
     @property
     def name(self) -> str:
@@ -52,7 +53,8 @@ class Verb:
         rows = chunk if self.features is None else FeatureRows(chunk, self.features)
         rows = rows if self.shift is None else rows.shifted(self.shift)
         function = self.action if callable(self.action) else getattr(type(rows), self.action)
-        return function(rows, *self.common, *map(unpack, own))
+        found = function(rows, *self.common, *map(unpack, own))
+        return pack(found) if self.packs else found
 
 
 class ChunkedRows(Rows):
@@ -148,7 +150,7 @@ class ChunkedRows(Rows):
 
     def keep_chunks(self, verb: Verb, arguments: Arguments) -> ChunkState:
         """Apply a verb to all chunks, and keep the results."""
-        return [pack(one) for one in self._map(verb, arguments)]  # soft labels: a bit each
+        return list(self._map(replace(verb, packs=True), arguments))  # soft labels: a bit each
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
         """Call a function for all chunks, with their state among its arguments."""
