@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import Rows
+from neverworse.rows._base import DenseRows, Rows
 from neverworse.rows._blocks import RowWeigh, Standard, Weigh, add_pairs, at_rows, reduce_rows
 from neverworse.rows._features import FeatureMap, FeatureRows
 from neverworse.rows._packed import pack, unpack
@@ -25,6 +25,7 @@ from neverworse.rows._packed import pack, unpack
 Result = TypeVar("Result")
 
 VARIES = 1e-8  # a column varies if at least this share of its sum of squares is about the mean
+KEPT_BYTES = 2**28  # largest array of features that are computed once, and kept
 TAKEN_BYTES = 2**26  # largest copy of rows, which may be too many for memory
 
 ChunkState = list[Any]  # an object for each chunk, perhaps packed, or a task that returns it
@@ -46,7 +47,9 @@ class Verb:
     @property
     def name(self) -> str:
         """The name of the action."""
-        return self.action if isinstance(self.action, str) else self.action.__name__.strip("_")
+        if isinstance(self.action, str):
+            return self.action
+        return str(getattr(self.action, "__name__", type(self.action).__name__)).strip("_")
 
     def __call__(self, chunk: Rows, *own: Any) -> Any:
         """Apply the verb to a chunk; its last arguments may be packed."""
@@ -304,6 +307,23 @@ class ChunkedRows(Rows):
 
     def _slices_of_chunks(self) -> list[slice]:
         return [slice(int(lo), int(hi)) for lo, hi in pairwise(self.edges)]
+
+
+def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
+    """Return features of rows without shift as rows.
+
+    With `keep`, features of rows in memory are computed once, if they are small.
+    """
+    if isinstance(rows, ChunkedRows):
+        return rows.with_features(features)
+    lazy = FeatureRows(rows, features)
+    if not keep or 8 * lazy.n_rows * lazy.n_columns > KEPT_BYTES:
+        return lazy
+    values = np.empty((lazy.n_rows, lazy.n_columns))
+    step = max(lazy.block_rows, 1024)
+    for lo in range(0, lazy.n_rows, step):
+        values[lo : lo + step] = lazy.block(lo, min(lo + step, lazy.n_rows))
+    return DenseRows(values)
 
 
 @dataclass(frozen=True)
