@@ -198,13 +198,13 @@ def test_a_penalty_is_chosen_in_a_few_readings(batch_rows, tmp_path, monkeypatch
     case = Case(LeastSquaresClassifierCV, labeled=0.2)
     X, y, _ = case.data()
     data = open_parquet(write(tmp_path, X, y), "label", batch_rows=batch_rows)
-    chunks, run = [], ParquetRows._run
+    chunks, run = [], ParquetRows.map_chunks
 
     def counted(self, verb, chosen, *others):
         chunks.extend(chosen)
         return run(self, verb, chosen, *others)
 
-    monkeypatch.setattr(ParquetRows, "_run", counted)
+    monkeypatch.setattr(ParquetRows, "map_chunks", counted)
     clf = LeastSquaresClassifierCV().fit(*data)
     assert clf.alpha_ == pytest.approx(LeastSquaresClassifierCV().fit(X, y).alpha_, rel=1e-12)
     assert len(chunks) <= 9 * data.X.n_chunks
@@ -321,8 +321,8 @@ def test_message_says_where_numbers_are_not_finite(value, estimator, tmp_path):
     X, y, _ = Case(None, n_rows=10_000).data()
     X[9005, 2] = value
     y[9005] = 1  # the supervised model reads labeled rows only
-    data = open_parquet(write(tmp_path, X, y), "label", batch_rows=10)
-    assert data.X.n_chunks == 1000
+    data = open_parquet(write(tmp_path, X, y), "label", batch_rows=50)
+    assert data.X.n_chunks == 200
     what = "NaN" if np.isnan(value) else "infinity"
     with pytest.raises(ValueError, match=rf"{what}.*: row 5005 of .*part-1.parquet, column 'x2'"):
         estimator().fit(*data)
@@ -349,7 +349,7 @@ def test_message_says_where_features_are_missing(tmp_path):
 def spoil_after(data, n_passes, spoil):
     """Spoil the files in the middle of a fit."""
     rows, seen = data.X, []
-    original = rows._run
+    original = rows.map_chunks
 
     def run(*args):
         seen.append(args)
@@ -357,7 +357,7 @@ def spoil_after(data, n_passes, spoil):
             spoil()
         return original(*args)
 
-    rows._run = run
+    rows.map_chunks = run
     return data
 
 

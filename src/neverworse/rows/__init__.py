@@ -20,8 +20,8 @@ from neverworse.rows._blocks import (
     reduce_rows,
     single_threaded_blas,
 )
-from neverworse.rows._chunked import ChunkedRows, Verb
-from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
+from neverworse.rows._chunked import ChunkedRows, Verb, with_features
+from neverworse.rows._features import FeatureMap, TrapezoidRows
 from neverworse.rows._sparse import SparseRows, as_rows
 
 if TYPE_CHECKING:
@@ -66,16 +66,6 @@ _OPTIONAL = {
         {"DaskRows", "Engine", "LostClusterError", "gather", "map_rows"},
     ),
 }
-
-
-def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
-    """Return features of rows without shift as rows.
-
-    With `keep`, features of rows in memory are computed once, if they are small.
-    """
-    if isinstance(rows, ChunkedRows):
-        return rows.with_features(features)
-    return features_of(rows, features, keep)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ import copy
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import Rows
+from neverworse.rows._base import DenseRows, Rows
 from neverworse.rows._blocks import RowWeigh, Standard, Weigh, add_pairs, at_rows, reduce_rows
 from neverworse.rows._features import FeatureMap, FeatureRows
 from neverworse.rows._packed import pack, unpack
@@ -25,6 +25,7 @@ from neverworse.rows._packed import pack, unpack
 Result = TypeVar("Result")
 
 VARIES = 1e-8  # a column varies if at least this share of its sum of squares is about the mean
+KEPT_BYTES = 2**28  # largest array of features that are computed once, and kept
 TAKEN_BYTES = 2**26  # largest copy of rows, which may be too many for memory
 
 ChunkState = list[Any]  # an object for each chunk, perhaps packed, or a task that returns it
@@ -41,18 +42,22 @@ class Verb:
     common: tuple[Any, ...] = ()  # its first arguments
     shift: Vector | None = None  # of the rows
     features: FeatureMap | None = None  # of the chunk, if these are the rows
+    packs: bool = False  # the result, because it is kept or sent
 
     @property
     def name(self) -> str:
         """The name of the action."""
-        return self.action if isinstance(self.action, str) else self.action.__name__.strip("_")
+        if isinstance(self.action, str):
+            return self.action
+        return str(getattr(self.action, "__name__", type(self.action).__name__)).strip("_")
 
     def __call__(self, chunk: Rows, *own: Any) -> Any:
         """Apply the verb to a chunk; its last arguments may be packed."""
         rows = chunk if self.features is None else FeatureRows(chunk, self.features)
         rows = rows if self.shift is None else rows.shifted(self.shift)
         function = self.action if callable(self.action) else getattr(type(rows), self.action)
-        return function(rows, *self.common, *map(unpack, own))
+        found = function(rows, *self.common, *map(unpack, own))
+        return pack(found) if self.packs else found
 
 
 class ChunkedRows(Rows):
@@ -148,7 +153,7 @@ class ChunkedRows(Rows):
 
     def keep_chunks(self, verb: Verb, arguments: Arguments) -> ChunkState:
         """Apply a verb to all chunks, and keep the results."""
-        return [pack(one) for one in self._map(verb, arguments)]  # soft labels: a bit each
+        return list(self._map(replace(verb, packs=True), arguments))  # soft labels: a bit each
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
         """Call a function for all chunks, with their state among its arguments."""
@@ -302,6 +307,23 @@ class ChunkedRows(Rows):
 
     def _slices_of_chunks(self) -> list[slice]:
         return [slice(int(lo), int(hi)) for lo, hi in pairwise(self.edges)]
+
+
+def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
+    """Return features of rows without shift as rows.
+
+    With `keep`, features of rows in memory are computed once, if they are small.
+    """
+    if isinstance(rows, ChunkedRows):
+        return rows.with_features(features)
+    lazy = FeatureRows(rows, features)
+    if not keep or 8 * lazy.n_rows * lazy.n_columns > KEPT_BYTES:
+        return lazy
+    values = np.empty((lazy.n_rows, lazy.n_columns))
+    step = max(lazy.block_rows, 1024)
+    for lo in range(0, lazy.n_rows, step):
+        values[lo : lo + step] = lazy.block(lo, min(lo + step, lazy.n_rows))
+    return DenseRows(values)
 
 
 @dataclass(frozen=True)

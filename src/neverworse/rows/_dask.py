@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial, reduce
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -57,7 +57,10 @@ class DaskRows(ChunkedRows):
             if all(isinstance(name, str) for name in X.columns):
                 names = list(X.columns)
         if any(math.isnan(n) for n in (*sizes, n_columns)):
-            tasks = [self._engine.task(_shape, "neverworse-shape", chunk) for chunk in self._chunks]
+            tasks = [
+                self._engine.task(attrgetter("shape"), "neverworse-shape", chunk)
+                for chunk in self._chunks
+            ]
             shapes = self._engine.run(tasks)
             sizes, n_columns = [shape[0] for shape in shapes], shapes[0][1]
         super().__init__(sizes, n_columns, names)
@@ -69,8 +72,15 @@ class DaskRows(ChunkedRows):
 
     def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
         # In a tree, so that no worker has to hold all results.
-        tasks = self._tasks(verb, arguments)
-        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
+        tasks, merge = self._tasks(verb, arguments), partial(_merge, combine)
+        while len(tasks) > 1:
+            tasks = [
+                self._engine.task(
+                    merge, f"neverworse-{verb.name}-combine", *tasks[lo : lo + FAN_IN]
+                )
+                for lo in range(0, len(tasks), FAN_IN)
+            ]
+        return self._engine.run(tasks)[0]
 
     # States are tasks whose results are held by workers. If workers die, the scheduler computes
     # these again.
@@ -101,60 +111,45 @@ class DaskRows(ChunkedRows):
         """Return tasks that apply a verb to chunks, or call a function with their state."""
         tasks = []
         chosen = range(self.n_chunks) if chosen is None else chosen
+        verb = action if isinstance(action, Verb) else Verb(action)
         for k, own in zip(chosen, arguments, strict=True):
             call: Callable[..., Any] = action
             if isinstance(action, Verb):
                 shape = (int(self.edges[k + 1] - self.edges[k]), self._stored_columns)
-                call = _CheckedVerb(action, k, shape, self._dtype)
+                call = partial(_apply, action, k, shape, self._dtype)
                 own = (self._chunks[k], *own)
             inputs = [one for one in own if isinstance(one, Delayed)]
             known = tuple(... if isinstance(one, Delayed) else pack(one) for one in own)
-            call = _Call(call, known, packs)
-            name = f"neverworse-{_name(action)}"
+            call, name = partial(_call, call, known, packs), f"neverworse-{verb.name}"
             tasks.append(self._engine.task(call, name, *inputs, home=self._homes[k]))
         return tasks
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call on a worker, with arguments that are packed."""
+def _call(
+    function: Callable[..., Any], arguments: tuple[Any, ...], packs: bool, *inputs: Any
+) -> Any:
+    """Call a function on a worker, with arguments that are packed.
 
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]  # ... stands for the result of another task
-    packs: bool  # the result, because it is sent or kept
-
-    def __call__(self, *inputs: Any) -> Any:
-        results = iter(inputs)
-        arguments = [next(results) if one is ... else one for one in self.arguments]
-        found = self.function(*map(unpack, arguments))
-        return pack(found) if self.packs else found
+    In place of ... comes the result of another task. The result is packed if it is sent or kept.
+    """
+    results = iter(inputs)
+    found = function(*(unpack(next(results) if one is ... else one) for one in arguments))
+    return pack(found) if packs else found
 
 
-@dataclass(frozen=True)
-class _CheckedVerb:
-    """A verb for one chunk, whose shape must not change."""
-
-    verb: Verb
-    number: int
-    shape: tuple[int, int]
-    dtype: Any
-
-    def __call__(self, chunk: Any, *own: Any) -> Any:
-        rows = _rows(chunk, self.dtype)
-        if (rows.n_rows, rows.n_columns) != self.shape:
-            raise ValueError(
-                f"Chunk {self.number} of X has {rows.n_rows} rows and {rows.n_columns} columns, "
-                f"but {self.shape[0]} rows and {self.shape[1]} columns are expected. All chunks "
-                "need the same columns, and X must not change while a model is fitted: it is read "
-                "several times, in the same order."
-            )
-        return self.verb(rows, *own)
-
-
-def _name(action: Any) -> str:
-    if isinstance(action, Verb):
-        return action.name
-    return str(getattr(action, "__name__", type(action).__name__)).strip("_")
+def _apply(
+    verb: Verb, number: int, shape: tuple[int, int], dtype: Any, chunk: Any, *own: Any
+) -> Any:
+    """Apply a verb to a chunk, whose shape must not change."""
+    rows = _rows(chunk, dtype)
+    if (rows.n_rows, rows.n_columns) != shape:
+        raise ValueError(
+            f"Chunk {number} of X has {rows.n_rows} rows and {rows.n_columns} columns, but "
+            f"{shape[0]} rows and {shape[1]} columns are expected. All chunks need the same "
+            "columns, and X must not change while a model is fitted: it is read several times, in "
+            "the same order."
+        )
+    return verb(rows, *own)
 
 
 def _scatter(known: Any) -> Any:
@@ -171,10 +166,6 @@ def _rows(chunk: Any, dtype: Any) -> Rows:
         return DenseRows(chunk.to_numpy(dtype=dtype, na_value=np.nan))
     array = np.asarray(chunk)
     return DenseRows(array if array.dtype.kind == "f" else array.astype(np.float64))
-
-
-def _shape(chunk: Any) -> tuple[int, int]:
-    return int(chunk.shape[0]), int(chunk.shape[1])
 
 
 def _check_table(X: Any) -> None:
@@ -201,12 +192,9 @@ def gather(values: Any) -> Any:
     if not (isinstance(dtype, np.dtype) and dtype.kind in "iufb" and values.ndim == 1):
         return engine.run([values])[0]
     chunks = np.ravel(values.to_delayed()).tolist()
-    tasks = [engine.task(_packed_numbers, "neverworse-gather", chunk) for chunk in chunks]
+    numbers = partial(_call, np.asarray, (...,), True)
+    tasks = [engine.task(numbers, "neverworse-gather", chunk) for chunk in chunks]
     return np.concatenate([unpack(found) for found in engine.run(tasks)])
-
-
-def _packed_numbers(chunk: Any) -> Any:
-    return pack(np.asarray(chunk))
 
 
 def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: str) -> da.Array:
@@ -288,16 +276,6 @@ class Engine:
             return call()
         with dask.annotate(workers=list(home), allow_other_workers=True):
             return call()
-
-    def run_tree(self, tasks: Sequence[Any], combine: Callable[[Any, Any], Any], name: str) -> Any:
-        """Combine the results of tasks in their order, on the workers; return the result."""
-        merge = partial(_merge, combine)
-        while len(tasks) > 1:
-            tasks = [
-                self.task(merge, f"{name}-combine", *tasks[lo : lo + FAN_IN])
-                for lo in range(0, len(tasks), FAN_IN)
-            ]
-        return self.run(tasks)[0]
 
 
 def _merge(combine: Callable[[Any, Any], Any], *results: Any) -> Any:

@@ -15,7 +15,6 @@ from neverworse.rows._base import DenseRows, Rows
 from neverworse.rows._blocks import Weigh
 
 TINY = 1e-80  # smaller features are set to zero: their squares would underflow
-KEPT_BYTES = 2**28  # largest array of features that are computed once, and kept
 
 
 @dataclass(frozen=True)
@@ -115,15 +114,3 @@ class TrapezoidRows(DenseRows):
         gram = np.tril(half) + np.tril(half, -1).T
         rest = self.lower[rank:]
         return gram + rest.T @ rest, self.lower.sum(axis=0)
-
-
-def features_of(rows: Rows, features: FeatureMap, keep: bool) -> Rows:
-    """Return the features of rows in memory; computed once if `keep` and they are small."""
-    lazy = FeatureRows(rows, features)
-    if not keep or 8 * rows.n_rows * features.n_features > KEPT_BYTES:
-        return lazy
-    values = np.empty((rows.n_rows, features.n_features))
-    step = max(lazy.block_rows, 1024)
-    for lo in range(0, rows.n_rows, step):
-        values[lo : lo + step] = lazy.block(lo, min(lo + step, rows.n_rows))
-    return DenseRows(values)

@@ -5,6 +5,8 @@ A row of weight one, or a label of zero or one, then takes a bit instead of eigh
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -18,40 +20,19 @@ SMALL = 1024  # arrays of fewer numbers are left as they are
 
 @dataclass(frozen=True)
 class Packed:
-    """An array of two values and a few exceptions; or of float64 numbers that float32 holds."""
+    """A compact form of something: ``restore(*parts)`` returns it."""
 
-    shape: tuple[int, ...]
-    values: AnyArray  # two, or all of them
-    bits: AnyArray | None  # uint8: which of two values each number is
-    where: Indices  # of the exceptions, in the flat array
-    exceptions: AnyArray
-
-    def unpack(self) -> AnyArray:
-        if self.bits is None:
-            return self.values.astype(np.float64)
-        array = self.values[np.unpackbits(self.bits, count=int(np.prod(self.shape)))]
-        array[self.where] = self.exceptions
-        return array.reshape(self.shape)
-
-
-@dataclass(frozen=True)
-class PackedFields:
-    """A data class whose arrays are packed."""
-
-    kind: type
-    fields: dict[str, Any]
-
-    def unpack(self) -> Any:
-        return self.kind(**{name: unpack(value) for name, value in self.fields.items()})
+    restore: Callable[..., Any]
+    parts: tuple[Any, ...]
 
 
 def pack(value: Any) -> Any:
     """Return a compact form of an array (alone, in a tuple or in a data class) if there is one."""
     if isinstance(value, tuple):
-        return tuple(pack(one) for one in value)
-    if is_dataclass(value) and not isinstance(value, type | Packed | PackedFields):
-        packed = {one.name: pack(getattr(value, one.name)) for one in fields(value)}
-        return PackedFields(type(value), packed)
+        return tuple(map(pack, value))
+    if is_dataclass(value) and not isinstance(value, type | Packed):
+        values = [pack(getattr(value, one.name)) for one in fields(value)]
+        return Packed(_of_fields, (type(value), *values))
     if not isinstance(value, np.ndarray) or value.size < SMALL or value.dtype.kind not in "biuf":
         return value
     flat = value.ravel()
@@ -63,8 +44,8 @@ def pack(value: Any) -> Any:
         first, second = (_equals(flat, found[k]) for k in common)
         where = np.flatnonzero(~(first | second))
         if len(where) * NUMBERS_PER_EXCEPTION <= flat.size:
-            bits = np.packbits(second)
-            return Packed(value.shape, found[common], bits, where, flat[where])
+            parts = (value.shape, found[common], np.packbits(second), where, flat[where])
+            return Packed(_of_two_values, parts)
     return _narrow(value) if _narrow(sample) is not sample else value
 
 
@@ -80,11 +61,23 @@ def _narrow(array: AnyArray) -> Any:
     narrow = array.astype(np.float32)
     if not (narrow == array).all():
         return array
-    return Packed(array.shape, narrow, None, np.empty(0, np.intp), narrow[:0])
+    return Packed(np.asarray, (narrow, np.float64))
+
+
+def _of_two_values(
+    shape: tuple[int, ...], values: AnyArray, bits: AnyArray, where: Indices, exceptions: AnyArray
+) -> AnyArray:
+    array = values[np.unpackbits(bits, count=math.prod(shape))]
+    array[where] = exceptions
+    return array.reshape(shape)
+
+
+def _of_fields(kind: type, *values: Any) -> Any:
+    return kind(*map(unpack, values))
 
 
 def unpack(value: Any) -> Any:
     """Return what was packed."""
     if isinstance(value, tuple):
-        return tuple(unpack(one) for one in value)
-    return value.unpack() if isinstance(value, Packed | PackedFields) else value
+        return tuple(map(unpack, value))
+    return value.restore(*value.parts) if isinstance(value, Packed) else value

@@ -45,16 +45,9 @@ def _scratch(n_columns: int, n_rows: int) -> Matrix:
 
 
 class ColumnRows(Rows):
-    """Rows of which every column is an array, or a few that follow each other.
+    """Rows in pieces that follow each other, each a list of columns of any real types.
 
     Only the blocks that are worked on are copied.
-
-    Parameters
-    ----------
-    pieces : sequence of sequences of arrays
-        The columns of each piece, of any real types.
-    shift : array of shape (n_columns,), optional
-        See `Rows`.
     """
 
     def __init__(self, pieces: Sequence[Sequence[AnyArray]], shift: Vector | None = None) -> None:
@@ -113,15 +106,7 @@ class ParquetData(NamedTuple):
 
 
 class ParquetRows(ChunkedRows):
-    """Rows of Parquet files.
-
-    Parameters
-    ----------
-    files : sequence of File
-    columns : sequence of str
-    batch_rows : int, optional
-        Number of rows that are read at once.
-    """
+    """Rows of Parquet files, see `open_parquet`."""
 
     def __init__(
         self, files: Sequence[File], columns: Sequence[str], batch_rows: int | None = None
@@ -145,20 +130,17 @@ class ParquetRows(ChunkedRows):
         whole, rest = divmod(n_rows, batch_rows)
         super().__init__([batch_rows] * whole + [rest] * (rest > 0), len(columns), list(columns))
 
-    def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterator[Any]:
-        return self._run(verb, chosen, arguments)
-
     def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
-        return reduce(combine, self._run(verb, range(self.n_chunks), arguments, combine))
+        return reduce(combine, self.map_chunks(verb, range(self.n_chunks), arguments, combine))
 
-    def _run(
+    def map_chunks(
         self,
         verb: Verb,
         chosen: Sequence[int],
         arguments: Arguments,
         combine: Combine | None = None,
     ) -> Iterator[Any]:
-        """Yield the results of chunks, or what they combine to in each part of the files."""
+        # Of chunks that are combined, one result for each part of the files.
         parts, names = self._parts(chosen), self.column_names or []
 
         def work(part: slice) -> Iterator[Any]:
@@ -182,12 +164,9 @@ class ParquetRows(ChunkedRows):
         return [slice(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
     def where(self, row: int) -> str:
-        start = 0
-        for file in self.files:
-            if row < start + file.n_rows:
-                return f"row {row - start} of {file.path}"
-            start += file.n_rows
-        return super().where(row)
+        starts = np.cumsum([0, *(file.n_rows for file in self.files[:-1])])
+        k = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"row {row - starts[k]} of {self.files[k].path}"
 
 
 def open_parquet(

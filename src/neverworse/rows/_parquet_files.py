@@ -193,33 +193,33 @@ def _batches(
 ) -> Iterator[tuple[int, list[AnyArray]]]:
     """Yield the columns of the record batches that are needed, and their first row."""
     needed = np.asarray(chosen)
-    start = 0  # of the row group
+    start = 0  # of the file
     for file in files:
-        of_file, first_rows = start, {}
-        for group, size in enumerate(file.group_rows):
-            first, last = start // chunk_rows, (start + size - 1) // chunk_rows
-            if size and np.searchsorted(needed, first) < np.searchsorted(needed, last, "right"):
-                first_rows[group] = start
-            start += size
-        for group, batch in _read(file, list(first_rows), names, chunk_rows):
-            yield first_rows[group], _columns(batch, names, file, first_rows[group] - of_file)
-            first_rows[group] += len(batch)
+        edges = start + np.cumsum([0, *file.group_rows])
+        first, last = edges[:-1] // chunk_rows, (edges[1:] - 1) // chunk_rows
+        read = np.searchsorted(needed, first) < np.searchsorted(needed, last, "right")
+        for row, batch in _read(file, np.flatnonzero(read).tolist(), names, chunk_rows):
+            yield start + row, _columns(batch, names, file, row)
+        start += file.n_rows
 
 
 def _read(
     file: File, groups: Sequence[int], names: Sequence[str], batch_rows: int
 ) -> Iterator[tuple[int, Any]]:
-    """Yield record batches with the number of their row group; none spans two of them."""
+    """Yield record batches and their first row in the file; none spans two row groups."""
     if not groups:
         return
+    starts = np.cumsum([0, *file.group_rows]).tolist()
     try:
         with file.open() as opened:
             for group in groups:
+                row = starts[group]
                 for batch in opened.iter_batches(
                     batch_rows, row_groups=[group], columns=names, use_threads=False
                 ):
                     file.check()
-                    yield group, batch
+                    yield row, batch
+                    row += len(batch)
             file.check(footer=True)
     except (OSError, pa.ArrowException) as error:
         raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
