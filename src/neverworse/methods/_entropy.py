@@ -197,10 +197,8 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
 
         # The line search may give up where another start from the same point would not.
         while not converged() and n_iter < self.max_iter and value < before:
-            before, limits = (
-                value,
-                {"maxiter": self.max_iter - n_iter, "maxfun": 100 * self.max_iter},
-            )
+            before = value
+            limits = {"maxiter": self.max_iter - n_iter, "maxfun": 100 * self.max_iter}
             found = optimize.minimize(
                 value_and_gradient,
                 at,

@@ -17,7 +17,7 @@ from neverworse.estimators import (
     ProjectedLeastSquaresClassifier,
     copy_input_checks,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     refuse_chunks,
     split_labels,
 )
@@ -150,7 +150,7 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
         -------
         self : object
         """
-        try:
+        with fresh_fit(self):
             refuse_chunks(self, X)
             X = validate_data(self, X, dtype=np.float64)
             classes, codes, unlabeled = split_labels(y, self.missing_label)
@@ -159,9 +159,6 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
             check_consistent_length(X, sign)
             with self._observed(X, y) as budget:
                 self._fit_signs(X, sign, classes, budget)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
     @explains_conversion

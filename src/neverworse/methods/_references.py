@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -21,38 +20,8 @@ from neverworse.estimators import (
 )
 
 
-class LearningClassifier(DelegatingClassifier):
-    """Base of classifiers that learn by fitting any classifier."""
-
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed to the classifier, which has to accept it.
-
-        Returns
-        -------
-        self : object
-        """
-        with self._fitting(X, sample_weight) as (estimator, X, weights):
-            self._learn(estimator, X, y, weights)
-        return self
-
-    @abstractmethod
-    def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
-        """Set `classes_`, `estimator_`, and what else the method has."""
-
-
 @documented_like(LeastSquaresClassifier)
-class SupervisedClassifier(LearningClassifier):
+class SupervisedClassifier(DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only, with the same X and y as all others.
 
     Parameters
@@ -86,7 +55,30 @@ class SupervisedClassifier(LearningClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. Passed to the classifier, which has to accept it.
+
+        Returns
+        -------
+        self : object
+        """
+        with self._fitting(X, sample_weight) as (estimator, X, weights):
+            self._learn(estimator, X, y, weights)
+        return self
+
     def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
+        """Set `classes_`, `estimator_`, and what else the method has."""
         rows = self._rows(X, y, weights)
         self.estimator_ = rows.fit(estimator)
         self.classes_ = rows.classes

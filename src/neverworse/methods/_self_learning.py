@@ -27,7 +27,7 @@ from neverworse.estimators import (
     space_of_all,
 )
 from neverworse.methods._base import ObservedMixin, warn_not_converged
-from neverworse.methods._references import LearningClassifier, SupervisedClassifier
+from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import EPS, GramCoordinates, Labels, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
 
@@ -38,7 +38,7 @@ MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelfLearningClassifier(ObservedMixin, LearningClassifier):
+class SelfLearningClassifier(ObservedMixin, SupervisedClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted

@@ -191,13 +191,14 @@ def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     logarithm of the determinant by as much. Sums have errors of SUMMATION ε, relative to the sizes
     of their terms; scores and stored means, relative to the distance of the centre from zero.
     """
-    precision, total, d = model.precision, sample.total, len(sample.offset)
+    precision, sums, d = model.precision, sample.moments, len(model.covariance)
+    total = sums.total
     root, sizes, means = math.sqrt(total), np.abs(precision.matrix), np.abs(model.means)
-    centre, lengths = np.abs(sample.centre), np.sqrt(sample.raw)
+    centre, lengths = np.abs(sums.centre), np.sqrt(sums.raw)
     penalty = total * sample.family.alpha * float(np.trace(precision.matrix))
     priors = total * float(np.abs(np.log(model.priors)).max())
     # Σ (x - c)'P(x - c) and N μ'Pμ, with their errors from the factorisation.
-    spread = float(np.vdot(precision.matrix, sample.scatter))
+    spread = float(np.vdot(precision.matrix, sums.gram))
     height = total * float(np.sum(model.linear[:, 1:] * model.means, axis=1).max())
     forms = (math.sqrt(spread) + math.sqrt(height)) ** 2 + penalty + total
     factored = 2.0 * (d + 4) * d * precision.size * forms

@@ -195,7 +195,7 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
         supervised._set_model(start)
         self.supervised_ = supervised
         sample = Sample.of(training, self._family(start))
-        baseline = start.about(sample.centre)
+        baseline = start.about(sample.moments.centre)
         limits = getattr(self, "max_iter", None), getattr(self, "max_time", None)
         model = self._move(baseline, sample, Budget(*limits, observer, "iterations"))
         # Without unlabeled rows, the very same classes: none that differ by rounding errors.
@@ -259,7 +259,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
         if sample.family.spherical:
             return replace(start, means=apart)
         labeled = start.covariance + (apart.T * shares) @ apart
-        together = sample.scatter / sample.total
+        together = sample.moments.gram / sample.moments.total
         together[np.diag_indices_from(together)] += sample.family.alpha
         # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
         basis, inverse = start.space.basis, start.space.inverse
