@@ -8,20 +8,13 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
+from neverworse import estimators
 from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    DelegatingClassifier,
-    LabeledRows,
-    LeastSquaresClassifier,
-    explains_conversion,
-    find_unlabeled,
-    label_array,
-)
 
 
-@documented_like(LeastSquaresClassifier)
-class SupervisedClassifier(DelegatingClassifier):
+@documented_like(estimators.LeastSquaresClassifier)
+class SupervisedClassifier(estimators.DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only, with the same X and y as all others.
 
     Parameters
@@ -55,7 +48,7 @@ class SupervisedClassifier(DelegatingClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
-    @explains_conversion
+    @estimators.explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.
@@ -83,9 +76,9 @@ class SupervisedClassifier(DelegatingClassifier):
         self.estimator_ = rows.fit(estimator)
         self.classes_ = rows.classes
 
-    def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
+    def _rows(self, X: Any, y: Any, weights: Vector | None) -> estimators.LabeledRows:
         """Return the rows that the classifier is fitted to."""
-        return LabeledRows.split(X, y, self.missing_label, weights).labeled()
+        return estimators.LabeledRows.split(X, y, self.missing_label, weights).labeled()
 
 
 @documented_like(SupervisedClassifier)
@@ -115,18 +108,18 @@ class OracleClassifier(SupervisedClassifier):
     array([0, 1])
     """
 
-    def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
-        unlabeled = find_unlabeled(y, self.missing_label)
+    def _rows(self, X: Any, y: Any, weights: Vector | None) -> estimators.LabeledRows:
+        unlabeled = estimators.find_unlabeled(y, self.missing_label)
         if unlabeled.any():
             if isinstance(y, HiddenLabels):
                 y = np.where(unlabeled, y.y_true.astype(object), y.y)
-            n_missing = np.count_nonzero(find_unlabeled(y, self.missing_label))
+            n_missing = np.count_nonzero(estimators.find_unlabeled(y, self.missing_label))
             if n_missing:
                 raise ValueError(
                     f"{n_missing} rows have no true label, which an oracle needs: pass "
                     "HiddenLabels(y, y_true) as y, or leave these rows out."
                 )
-        return LabeledRows.split(X, y, self.missing_label, weights)
+        return estimators.LabeledRows.split(X, y, self.missing_label, weights)
 
 
 class HiddenLabels:
@@ -152,8 +145,8 @@ class HiddenLabels:
     """
 
     def __init__(self, y: Any, y_true: Any) -> None:
-        self.y = label_array(y)
-        self.y_true = label_array(y_true)
+        self.y = estimators.label_array(y)
+        self.y_true = estimators.label_array(y_true)
         check_consistent_length(self.y, self.y_true)
 
     @property

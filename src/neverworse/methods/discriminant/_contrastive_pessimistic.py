@@ -10,12 +10,8 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
+from neverworse.methods.discriminant import _soft_labels
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Sample
-from neverworse.methods.discriminant._soft_labels import (
-    EMDiscriminantAnalysis,
-    SoftLabelDescent,
-    SoftLabelDiscriminant,
-)
 from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Reason
 from neverworse.rows import blocks
 
@@ -56,8 +52,8 @@ class LikelihoodCertificate(Certificate):
         return f"{labels} The solver {how}, at a {gap}; the statement above still holds."
 
 
-@documented_like(EMDiscriminantAnalysis)
-class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
+@documented_like(_soft_labels.EMDiscriminantAnalysis)
+class ContrastivePessimisticDiscriminantAnalysis(_soft_labels.SoftLabelDiscriminant):
     r"""Linear discriminant analysis that is never less likely than the supervised one.
 
     Maximum contrastive pessimistic likelihood: with L(θ; q) the log-likelihood of all rows, where
@@ -114,7 +110,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         def enough(gap: float, value: float) -> bool:
             return gap <= self.tol * value or value <= floor
 
-        found, _ = SoftLabelDescent(improvement, sample, enough, budget).run(start)
+        found, _ = _soft_labels.SoftLabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
         worst, best, bound = contrast(saddle, start, sample)
         if worst + bound > 0.0:  # stopped early, or nothing but rounding errors

@@ -26,16 +26,12 @@ from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.methods._base import warn_not_converged
+from neverworse.methods.discriminant import _supervised
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
     SingularCovarianceError,
     mean_diagonal,
-)
-from neverworse.methods.discriminant._supervised import (
-    LinearDiscriminantClassifier,
-    MomentConstrainedDiscriminantAnalysis,
-    SemiSupervisedDiscriminant,
 )
 from neverworse.projection import Simplex
 
@@ -48,7 +44,7 @@ MAX_IDLE_STEPS = 100  # without a smaller value or gap
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
+class SoftLabelDiscriminant(_supervised.SemiSupervisedDiscriminant):
     """Base of discriminant classifiers that find soft labels of unlabeled rows, step by step."""
 
     tol: float = 1e-6
@@ -72,8 +68,8 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
 
 
 @documented_like(
-    LinearDiscriminantClassifier,
-    MomentConstrainedDiscriminantAnalysis,
+    _supervised.LinearDiscriminantClassifier,
+    _supervised.MomentConstrainedDiscriminantAnalysis,
     ProjectedLeastSquaresClassifier,
 )
 @dataclass(eq=False, repr=False, kw_only=True)
