@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from neverworse import estimators
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.projection import column_moments
+from neverworse.projection import Moments, column_moments
 from neverworse.rows import Rows, SparseRows
 
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -98,12 +98,10 @@ def check_two_classes(classes: AnyArray) -> None:
         )
 
 
-def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
+def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Moments:
     """Return the moments of each column; sparse rows are not shifted, so that they stay sparse."""
     sums = column_moments(rows, weights, centre)
-    if isinstance(rows, SparseRows) and sums.rows.shift is not None:
-        return replace(sums, rows=rows, mean=sums.mean + sums.rows.shift)
-    return sums
+    return replace(sums, rows=rows, mean=sums.centre) if isinstance(rows, SparseRows) else sums
 
 
 class ObservedMixin(estimators.CallbackSupportMixin):

@@ -170,9 +170,8 @@ class LaplacianLeastSquaresClassifier(estimators.KernelModel, estimators.Indicat
             landmarks = estimators.landmarks_of_all(self, known.labels)
             gamma = 1.0 / given.rows.n_columns if gamma is None else float(gamma)
         space = estimators.space_of_all(self, training, gamma, landmarks)
-        used = np.flatnonzero(
-            np.ones(given.rows.n_rows) if given.weights is None else given.weights
-        )
+        s = np.ones(given.rows.n_rows) if given.weights is None else given.weights
+        used = np.flatnonzero(s)
         weights = known.labels.weights_where(~known.labels.unlabeled)[used]
         X, Z = given.rows.take(used), space.training(training).rows.take(used)
         graph = sparse.csr_array((len(X), len(X)))  # its Laplacian

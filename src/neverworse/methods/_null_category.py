@@ -35,7 +35,6 @@ class NullCategoryNoiseModel(_base.ObservedMixin, _base.LogOddsMixin, BaseEstima
     away from unlabeled rows. That helps if few rows lie between the classes, and harms otherwise.
 
     The posterior of f is approximated by expectation propagation, from that of the labeled rows on.
-    Parameters of the kernel are chosen by the approximate marginal likelihood.
 
     Parameters
     ----------
@@ -164,29 +163,22 @@ class NullCategoryNoiseModel(_base.ObservedMixin, _base.LogOddsMixin, BaseEstima
         data = inference.Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
         labeled, given = sign != 0.0, (bool(self.optimize), self.random_state, budget)
         alone = inference.fit_process(self.kernel, data.take(labeled), *given)
-        supervised = clone(self)
-        supervised._set_fit(noise, alone, classes)
-        estimators.copy_input_checks(self, supervised)
         whole = alone if labeled.all() else inference.fit_process(self.kernel, data, *given)
-        self._set_fit(noise, whole, classes)
+        supervised = clone(self)
+        estimators.copy_input_checks(self, supervised)
+        for model, process in ((supervised, alone), (self, whole)):
+            model.classes_, model._noise_, model._process_ = classes, noise, process
+            model.kernel_, model.active_rows_ = process.active.kernel, process.active.rows
+            found = process.approximation
+            model.log_marginal_likelihood_ = found.log_evidence
+            model.residual_, model.converged_ = found.residual, found.converged
+            model.n_iter_ = max(1, found.n_iter)
         self.supervised_ = supervised
         if not self.converged_:
             _base.warn_not_converged(
                 f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
                 f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width."
             )
-
-    def _set_fit(
-        self, noise: inference.NullCategoryNoise, process: inference.Process, classes: AnyArray
-    ) -> None:
-        """Set all attributes except `supervised_`."""
-        found = process.approximation
-        self._noise_, self._process_ = noise, process
-        self.kernel_, self.active_rows_ = process.active.kernel, process.active.rows
-        self.log_marginal_likelihood_ = found.log_evidence
-        self.residual_, self.converged_ = found.residual, found.converged
-        self.n_iter_ = max(1, found.n_iter)
-        self.classes_ = classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

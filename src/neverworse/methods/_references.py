@@ -110,15 +110,14 @@ class OracleClassifier(SupervisedClassifier):
 
     def _rows(self, X: Any, y: Any, weights: Vector | None) -> estimators.LabeledRows:
         unlabeled = estimators.find_unlabeled(y, self.missing_label)
+        if isinstance(y, HiddenLabels) and unlabeled.any():
+            y = np.where(unlabeled, y.y_true.astype(object), y.y)
+            unlabeled = estimators.find_unlabeled(y, self.missing_label)
         if unlabeled.any():
-            if isinstance(y, HiddenLabels):
-                y = np.where(unlabeled, y.y_true.astype(object), y.y)
-            n_missing = np.count_nonzero(estimators.find_unlabeled(y, self.missing_label))
-            if n_missing:
-                raise ValueError(
-                    f"{n_missing} rows have no true label, which an oracle needs: pass "
-                    "HiddenLabels(y, y_true) as y, or leave these rows out."
-                )
+            raise ValueError(
+                f"{np.count_nonzero(unlabeled)} rows have no true label, which an oracle needs: "
+                "pass HiddenLabels(y, y_true) as y, or leave these rows out."
+            )
         return estimators.LabeledRows.split(X, y, self.missing_label, weights)
 
 

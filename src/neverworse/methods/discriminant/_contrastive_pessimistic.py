@@ -132,10 +132,9 @@ class ContrastivePessimisticDiscriminantAnalysis(_soft_labels.SoftLabelDiscrimin
         elif worst == best == 0.0:  # the supervised parameters were kept
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if converged else unfinished
-        several = labels.shape.is_coupled
-        counted = self.soft_labels_[sample.free[labels.unlabeled] > 0.0]
-        whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
-        n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
+        counted = np.atleast_2d(self.soft_labels_.T)[:, sample.free[labels.unlabeled] > 0.0]
+        n_one = int(np.sum((counted == 1.0).any(axis=0)))
+        n_zero = int(np.sum(~counted.any(axis=0)))
         self.certificate_ = LikelihoodCertificate(
             worst_case=worst + bound,
             best_case=best - bound,
@@ -153,7 +152,7 @@ class ContrastivePessimisticDiscriminantAnalysis(_soft_labels.SoftLabelDiscrimin
             rows="all",
             penalty=float(self.alpha),
             reason=reason,
-            assumptions=Assumptions("multiclass" if several else "binary"),
+            assumptions=Assumptions("multiclass" if len(counted) > 1 else "binary"),
         )
         return saddle
 
