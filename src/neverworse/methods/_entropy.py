@@ -13,12 +13,7 @@ from neverworse import estimators, projection
 from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
-from neverworse.methods._base import (
-    LogOddsMixin,
-    warn_not_converged,
-    wide_moments,
-    with_parameters_of,
-)
+from neverworse.methods import _base
 from neverworse.rows import Rows, single_threaded_blas
 
 COARSE_TOL = 1e-3  # of stages before the last one
@@ -29,7 +24,7 @@ CURVATURE = 0.25  # bounds the second derivative of the log loss, times the Gram
 
 @documented_like(estimators.ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class EntropyRegularizedLogisticRegression(LogOddsMixin, estimators.LinearClassifier):
+class EntropyRegularizedLogisticRegression(_base.LogOddsMixin, estimators.LinearClassifier):
     r"""Logistic regression with entropy regularization on the unlabeled rows.
 
     Minimises, over labeled rows i and unlabeled rows j,
@@ -113,7 +108,7 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, estimators.LinearClassi
         s = np.ones(alone.n_rows) if s is None else s
         self._set_weights(projection.Weights.zero(np.empty((len(target), rows.n_columns))))
         n_iter = self._descend(self._objective(alone, target, s, 0.0 * s), 0.0, budget)
-        self.supervised_ = with_parameters_of(self, type(self)).set_params(entropy_weight=0.0)
+        self.supervised_ = _base.with_parameters_of(self, type(self)).set_params(entropy_weight=0.0)
         for name in FITTED:
             setattr(self.supervised_, name, getattr(self, name))
         stages, unlabeled = [], labels.weights_where(labels.unlabeled)
@@ -127,7 +122,7 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, estimators.LinearClassi
                 break
             n_iter = self._descend(objective, entropy_weight, budget)
         if not (self.converged_ or budget.exhausted):
-            warn_not_converged(
+            _base.warn_not_converged(
                 f"L-BFGS stopped after {n_iter} iterations in the last stage, before it reached "
                 "tol. Raise max_iter or tol, or rescale the features."
             )
@@ -141,7 +136,7 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, estimators.LinearClassi
         if rows.n_columns <= MANY_COLUMNS:
             found = projection.whiten(rows, weights, alpha, self.fit_intercept)
         else:
-            sums = wide_moments(rows, weights, centre=self.fit_intercept)
+            sums = _base.wide_moments(rows, weights, centre=self.fit_intercept)
             found = projection.MatrixFreeCoordinates(
                 sums.rows,
                 weights,
