@@ -176,7 +176,7 @@ def test_supervised_follows_the_same_conventions():
 @pytest.mark.parametrize("entropy_weight", [0.1, 1.0])
 def test_it_helps_where_classes_are_clusters(entropy_weight):
     errors = []
-    for seed in range(20):
+    for seed in range(10):
         X, y, truth = two_clusters(seed, classes_are_clusters=True)
         clf = EntropyRegularizedLogisticRegression(0.1, entropy_weight=entropy_weight).fit(X, y)
         errors.append([1 - clf.score(X, truth), 1 - clf.supervised_.score(X, truth)])
@@ -188,7 +188,7 @@ def test_it_helps_where_classes_are_clusters(entropy_weight):
 @pytest.mark.parametrize("entropy_weight", [0.1, 1.0])
 def test_it_harms_where_classes_cut_clusters(entropy_weight):
     errors = []
-    for seed in range(20):
+    for seed in range(10):
         X, y, truth = two_clusters(seed, classes_are_clusters=False)
         clf = EntropyRegularizedLogisticRegression(0.1, entropy_weight=entropy_weight).fit(X, y)
         errors.append([1 - clf.score(X, truth), 1 - clf.supervised_.score(X, truth)])
@@ -208,7 +208,7 @@ def test_the_audit_sees_both():
 
 def test_several_stages_find_a_better_minimum_than_one():
     lower = []
-    for seed in range(20):
+    for seed in range(10):
         X, y, _ = make(3, seed=seed, n_labeled=9)
         one = EntropyRegularizedLogisticRegression(0.1, n_stages=1).fit(X, y)
         ten = EntropyRegularizedLogisticRegression(0.1, n_stages=10).fit(X, y)

@@ -220,7 +220,7 @@ def errors(reg, T, truth):
 def test_degree_of_a_polynomial():
     """The experiment of Schuurmans and Southey: polynomials on few points."""
     found = []
-    for seed in range(20):
+    for seed in range(10):
         X, y, T = curve(seed)
         reg = MetricModelSelection(polynomials(*range(13))).fit(X, y)
         error = errors(reg, T, T[:, 0] ** 3 - T[:, 0])
@@ -238,7 +238,7 @@ def test_degree_of_a_polynomial():
 def test_unlabeled_rows_from_elsewhere_mislead():
     """Waves, but unlabeled rows where they can hardly be seen: simple models look best."""
     found = []
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, (220, 1))
         y = np.sin(np.pi * X[:, 0]) ** 2 + 0.05 * rng.normal(size=220)

@@ -30,25 +30,12 @@ from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS: tuple[type, ...] = (HiddenLabels, LikelihoodCertificate, *PARTS)
 
-__all__ = [
-    "FITTED_PARTS",
-    "ContrastivePessimisticDiscriminantAnalysis",
-    "EMDiscriminantAnalysis",
-    "EntropyRegularizedLogisticRegression",
-    "HiddenLabels",
-    "ImplicitlyConstrainedDiscriminantAnalysis",
-    "L2SVMClassifier",
-    "LaplacianLeastSquaresClassifier",
-    "LikelihoodCertificate",
-    "LinearDiscriminantClassifier",
-    "MetricModelSelection",
-    "MomentConstrainedDiscriminantAnalysis",
-    "NearestMeanClassifier",
-    "NullCategoryNoiseModel",
-    "OracleClassifier",
-    "SafeSVMClassifier",
-    "SelfLearningClassifier",
-    "SupervisedClassifier",
-    "TransductiveSVMClassifier",
-    "UpdatedSecondMomentClassifier",
-]
+__all__ = ["FITTED_PARTS", "ContrastivePessimisticDiscriminantAnalysis", "EMDiscriminantAnalysis"]
+__all__ += ["EntropyRegularizedLogisticRegression", "HiddenLabels"]
+__all__ += ["ImplicitlyConstrainedDiscriminantAnalysis", "L2SVMClassifier"]
+__all__ += ["LaplacianLeastSquaresClassifier", "LikelihoodCertificate"]
+__all__ += ["LinearDiscriminantClassifier", "MetricModelSelection"]
+__all__ += ["MomentConstrainedDiscriminantAnalysis", "NearestMeanClassifier"]
+__all__ += ["NullCategoryNoiseModel", "OracleClassifier", "SafeSVMClassifier"]
+__all__ += ["SelfLearningClassifier", "SupervisedClassifier", "TransductiveSVMClassifier"]
+__all__ += ["UpdatedSecondMomentClassifier"]

@@ -15,18 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse import estimators
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import (
-    CallbackSupportMixin,
-    DelegatingClassifier,
-    LinearClassifier,
-    ScoringClassifier,
-    copy_input_checks,
-    observed_fit,
-    shown_classes,
-)
-from neverworse.projection import column_moments
+from neverworse.projection import Moments, column_moments
 from neverworse.rows import Rows, SparseRows
 
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -37,7 +29,7 @@ Constraints = dict[str, list[Any] | str]
 # Constraints of the parameters of all methods, in scikit-learn's form. The few that have another
 # meaning in some method stand there.
 CONSTRAINTS: Constraints = {
-    **DelegatingClassifier._parameter_constraints,
+    **estimators.DelegatingClassifier._parameter_constraints,
     **{name: ["boolean"] for name in ("fit_intercept", "penalise_intercept", "optimize")},
     **dict.fromkeys(("tol", "alpha", "unlabeled_weight"), POSITIVE),
     **dict.fromkeys(("beta", "entropy_weight", "risk"), NOT_NEGATIVE),
@@ -61,7 +53,7 @@ CONSTRAINTS: Constraints = {
 }
 
 
-class LogOddsMixin(ScoringClassifier):
+class LogOddsMixin(estimators.ScoringClassifier):
     """Probabilities of classifiers whose scores are log odds, or for several classes, logits."""
 
     _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
@@ -101,27 +93,25 @@ def check_two_classes(classes: AnyArray) -> None:
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"labels of {len(classes)} classes ({shown_classes(classes)}). Fit one classifier for "
-            "each class against the rest, or use ProjectedLeastSquaresClassifier."
+            f"labels of {len(classes)} classes ({estimators.shown_classes(classes)}). Fit one "
+            "classifier for each class against the rest, or use ProjectedLeastSquaresClassifier."
         )
 
 
-def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
+def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Moments:
     """Return the moments of each column; sparse rows are not shifted, so that they stay sparse."""
     sums = column_moments(rows, weights, centre)
-    if isinstance(rows, SparseRows) and sums.rows.shift is not None:
-        return replace(sums, rows=rows, mean=sums.mean + sums.rows.shift)
-    return sums
+    return replace(sums, rows=rows, mean=sums.centre) if isinstance(rows, SparseRows) else sums
 
 
-class ObservedMixin(CallbackSupportMixin):
+class ObservedMixin(estimators.CallbackSupportMixin):
     """Base of data classes, other than linear models, that report the progress of a fit."""
 
     _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
     verbose: int
 
     # Dask would compare the parameters of data classes alone, not what was fitted.
-    __dask_tokenize__ = LinearClassifier.__dask_tokenize__
+    __dask_tokenize__ = estimators.LinearClassifier.__dask_tokenize__
 
     @contextmanager
     def _observed(
@@ -129,14 +119,14 @@ class ObservedMixin(CallbackSupportMixin):
     ) -> Iterator[Budget]:
         """Yield the budget of the fit inside, through which callbacks may stop it."""
         metadata = {} if weights is None else {"sample_weight": weights}
-        with observed_fit(self, X, y, metadata, self.verbose) as observer:
+        with estimators.observed_fit(self, X, y, metadata, self.verbose) as observer:
             yield Budget(max_iter, None, observer, "iterations")
 
 
 def with_parameters_of(model: Any, kind: Any) -> Any:
     """Return an unfitted estimator of another kind with the parameters and columns of the model."""
     made = kind(**{name: getattr(model, name) for name in kind._get_param_names()})
-    copy_input_checks(model, made)
+    estimators.copy_input_checks(model, made)
     return made
 
 

@@ -9,30 +9,11 @@ import numpy as np
 from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression
 
+from neverworse import estimators, projection
 from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    FitInput,
-    LinearClassifier,
-    ProjectedLeastSquaresClassifier,
-    known_labels,
-    stored_weights,
-)
-from neverworse.methods._base import (
-    LogOddsMixin,
-    warn_not_converged,
-    wide_moments,
-    with_parameters_of,
-)
-from neverworse.projection import (
-    Coordinates,
-    MatrixFreeCoordinates,
-    NonFiniteError,
-    TrainingRows,
-    Weights,
-    whiten,
-)
+from neverworse.methods import _base
 from neverworse.rows import Rows, single_threaded_blas
 
 COARSE_TOL = 1e-3  # of stages before the last one
@@ -41,9 +22,9 @@ FITTED = ("classes_", "coef_", "intercept_", "objective_", "n_iter_", "converged
 CURVATURE = 0.25  # bounds the second derivative of the log loss, times the Gram matrix
 
 
-@documented_like(ProjectedLeastSquaresClassifier)
+@documented_like(estimators.ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
+class EntropyRegularizedLogisticRegression(_base.LogOddsMixin, estimators.LinearClassifier):
     r"""Logistic regression with entropy regularization on the unlabeled rows.
 
     Minimises, over labeled rows i and unlabeled rows j,
@@ -119,15 +100,15 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
         model.classes_, model.n_iter_ = self.classes_.copy(), np.array([self.n_iter_])
         return model
 
-    def _fit_rows(self, given: FitInput) -> None:
-        known, rows = known_labels(given, self.missing_label), given.rows
+    def _fit_rows(self, given: estimators.FitInput) -> None:
+        known, rows = estimators.known_labels(given, self.missing_label), given.rows
         labels, budget = known.labels, Budget(None, None, given.observer, "iterations")
         self.classes_ = known.classes
-        alone, target, s = TrainingRows(rows, labels).labeled()
+        alone, target, s = projection.TrainingRows(rows, labels).labeled()
         s = np.ones(alone.n_rows) if s is None else s
-        start = Weights.zero(np.empty((len(target), rows.n_columns)))
-        n_iter = self._descend(self._objective(alone, target, s, 0.0 * s), start, 0.0, budget)
-        self.supervised_ = with_parameters_of(self, type(self)).set_params(entropy_weight=0.0)
+        self._set_weights(projection.Weights.zero(np.empty((len(target), rows.n_columns))))
+        n_iter = self._descend(self._objective(alone, target, s, 0.0 * s), 0.0, budget)
+        self.supervised_ = _base.with_parameters_of(self, type(self)).set_params(entropy_weight=0.0)
         for name in FITTED:
             setattr(self.supervised_, name, getattr(self, name))
         stages, unlabeled = [], labels.weights_where(labels.unlabeled)
@@ -139,9 +120,9 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
             if budget.exhausted:  # stopped by a callback
                 self.converged_ = False
                 break
-            n_iter = self._descend(objective, stored_weights(self), entropy_weight, budget)
+            n_iter = self._descend(objective, entropy_weight, budget)
         if not (self.converged_ or budget.exhausted):
-            warn_not_converged(
+            _base.warn_not_converged(
                 f"L-BFGS stopped after {n_iter} iterations in the last stage, before it reached "
                 "tol. Raise max_iter or tol, or rescale the features."
             )
@@ -151,12 +132,12 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
     ) -> EntropyObjective:
         """Choose coordinates in which scales and correlations of columns do not slow descent."""
         alpha, weights = float(self.alpha), CURVATURE * (labeled + unlabeled)
-        found: Coordinates
+        found: projection.Coordinates
         if rows.n_columns <= MANY_COLUMNS:
-            found = whiten(rows, weights, alpha, self.fit_intercept)
+            found = projection.whiten(rows, weights, alpha, self.fit_intercept)
         else:
-            sums = wide_moments(rows, weights, centre=self.fit_intercept)
-            found = MatrixFreeCoordinates(
+            sums = _base.wide_moments(rows, weights, centre=self.fit_intercept)
+            found = projection.MatrixFreeCoordinates(
                 sums.rows,
                 weights,
                 alpha,
@@ -170,17 +151,16 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
         return EntropyObjective(found, target, labeled, unlabeled, alpha)
 
     @single_threaded_blas()  # of the short vectors of L-BFGS: passes over the rows use threads
-    def _descend(
-        self, objective: EntropyObjective, start: Weights, entropy_weight: float, budget: Budget
-    ) -> int:
-        """Minimise J from `start` on, set the attributes, and return the number of iterations."""
+    def _descend(self, objective: EntropyObjective, entropy_weight: float, budget: Budget) -> int:
+        """Minimise J from the current weights on; set the attributes, return the iterations."""
         early = 0.0 < entropy_weight < self.entropy_weight
         tol = max(self.tol, COARSE_TOL) if early else self.tol
+        start = estimators.stored_weights(self)
         shape = (len(start.coef), objective.coordinates.rank)
         at, n_iter, before = np.zeros(shape).ravel(), 0, np.inf
         value, slope = objective.evaluate(start, entropy_weight)
 
-        def weights_at(z: Vector) -> Weights:
+        def weights_at(z: Vector) -> projection.Weights:
             return start + objective.coordinates.to_weights(z.reshape(shape))
 
         def value_and_gradient(z: Vector) -> tuple[float, Vector]:
@@ -197,10 +177,8 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
 
         # The line search may give up where another start from the same point would not.
         while not converged() and n_iter < self.max_iter and value < before:
-            before, limits = (
-                value,
-                {"maxiter": self.max_iter - n_iter, "maxfun": 100 * self.max_iter},
-            )
+            before = value
+            limits = {"maxiter": self.max_iter - n_iter, "maxfun": 100 * self.max_iter}
             found = optimize.minimize(
                 value_and_gradient,
                 at,
@@ -224,14 +202,14 @@ class EntropyRegularizedLogisticRegression(LogOddsMixin, LinearClassifier):
 class EntropyObjective:
     """J, penalised log loss of labeled rows plus weighted entropy of unlabeled rows."""
 
-    coordinates: Coordinates
+    coordinates: projection.Coordinates
     target: Matrix  # (1, n_rows) for two classes, 0 or 1, or one-hot; finite where unlabeled
     labeled: Vector  # (n_rows,): weights in the log loss
     unlabeled: Vector  # (n_rows,): weights in the entropy
     alpha: float
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
-    def evaluate(self, weights: Weights, entropy_weight: float) -> tuple[float, Vector]:
+    def evaluate(self, weights: projection.Weights, entropy_weight: float) -> tuple[float, Vector]:
         """Return J and its gradient over the coordinates, from one pass over the rows."""
         rows = self.coordinates.rows
         losses = np.empty(rows.n_rows)
@@ -246,7 +224,7 @@ class EntropyObjective:
         gradient += self.coordinates.adjoint_coef(self.alpha * weights.coef)
         value = float(losses.sum() + 0.5 * self.alpha * np.sum(weights.coef**2))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            raise NonFiniteError("the objective overflows")
+            raise projection.NonFiniteError("the objective overflows")
         return value, gradient
 
 

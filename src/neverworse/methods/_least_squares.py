@@ -10,23 +10,15 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
+from neverworse import estimators
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    KERNEL_CONSTRAINTS,
-    FitInput,
-    IndicatorClassifier,
-    KernelModel,
-    LeastSquaresClassifier,
-    landmarks_of_all,
-    space_of_all,
-)
 from neverworse.methods._base import CONSTRAINTS, POSITIVE, Constraints
 from neverworse.projection import TrainingRows, Weights, solve_least_squares
 
 
-@documented_like(LeastSquaresClassifier)
+@documented_like(estimators.LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class UpdatedSecondMomentClassifier(IndicatorClassifier):
+class UpdatedSecondMomentClassifier(estimators.IndicatorClassifier):
     r"""Least squares classifier with the second moments of labeled and unlabeled rows.
 
     The second moments of the features are estimated from all rows, and their products with the
@@ -72,14 +64,16 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     """
 
     _skips_rows: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[Constraints] = LeastSquaresClassifier._parameter_constraints
+    _parameter_constraints: ClassVar[Constraints] = (
+        estimators.LeastSquaresClassifier._parameter_constraints
+    )
 
     alpha: float = field(default=0.0, kw_only=False)
     fit_intercept: bool = True
     rcond: float | None = None
     missing_label: Any = "auto"
 
-    def _fit_rows(self, given: FitInput) -> None:
+    def _fit_rows(self, given: estimators.FitInput) -> None:
         known = self._read_labels(given)
         rows, weights, target = given.rows, given.weights, known.labels.target
         labeled = ~known.labels.unlabeled
@@ -100,9 +94,9 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         self._set_weights(solution.snapped(self._threshold))
 
 
-@documented_like(LeastSquaresClassifier)
+@documented_like(estimators.LeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
+class LaplacianLeastSquaresClassifier(estimators.KernelModel, estimators.IndicatorClassifier):
     r"""Least squares classifier whose scores change little between neighbours.
 
     Minimises, over functions in the space of a kernel, and labeled rows with targets coded 0 and 1,
@@ -152,7 +146,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
-        **KERNEL_CONSTRAINTS,
+        **estimators.KERNEL_CONSTRAINTS,
         "gamma": [*POSITIVE, None],
     }
 
@@ -163,7 +157,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     fit_intercept: bool = True
     missing_label: Any = "auto"
 
-    def _fit_rows(self, given: FitInput) -> None:
+    def _fit_rows(self, given: estimators.FitInput) -> None:
         if self.kernel == "precomputed":
             raise ValueError(
                 "kernel='precomputed' gives no distances between rows for the graph of neighbours. "
@@ -173,12 +167,11 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         training, landmarks = TrainingRows(given.rows, known.labels), None
         gamma = self.gamma
         if self.kernel != "linear":
-            landmarks = landmarks_of_all(self, known.labels)
+            landmarks = estimators.landmarks_of_all(self, known.labels)
             gamma = 1.0 / given.rows.n_columns if gamma is None else float(gamma)
-        space = space_of_all(self, training, gamma, landmarks)
-        used = np.flatnonzero(
-            np.ones(given.rows.n_rows) if given.weights is None else given.weights
-        )
+        space = estimators.space_of_all(self, training, gamma, landmarks)
+        s = np.ones(given.rows.n_rows) if given.weights is None else given.weights
+        used = np.flatnonzero(s)
         weights = known.labels.weights_where(~known.labels.unlabeled)[used]
         X, Z = given.rows.take(used), space.training(training).rows.take(used)
         graph = sparse.csr_array((len(X), len(X)))  # its Laplacian

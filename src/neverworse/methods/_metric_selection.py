@@ -21,7 +21,7 @@ from neverworse.estimators import (
     PassesPredictionsOn,
     copy_input_checks,
     explains_conversion,
-    forget_fit,
+    fresh_fit,
     is_auto,
     predicted_codes,
     refuse_chunks,
@@ -131,8 +131,7 @@ class MetricModelSelection(ObservedMixin, PassesPredictionsOn, _BaseComposition)
         -------
         self : object
         """
-        try:
-            forget_fit(self)
+        with fresh_fit(self):
             refuse_chunks(self, X)
             self._check_candidates()
             (X,) = indexable(X)
@@ -141,9 +140,6 @@ class MetricModelSelection(ObservedMixin, PassesPredictionsOn, _BaseComposition)
                 weights = weights_for(models, X, sample_weight)
             with self._observed(X, y, weights) as budget:
                 self._choose(X, y, weights, budget)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -10,35 +10,17 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from neverworse import estimators
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    ProjectedLeastSquaresClassifier,
-    copy_input_checks,
-    explains_conversion,
-    forget_fit,
-    refuse_chunks,
-    split_labels,
-)
-from neverworse.methods._base import (
-    LogOddsMixin,
-    ObservedMixin,
-    check_two_classes,
-    warn_not_converged,
-)
-from neverworse.methods._null_category_inference import (
-    BATCH,
-    Data,
-    NullCategoryNoise,
-    Process,
-    fit_process,
-)
+from neverworse.methods import _base
+from neverworse.methods import _null_category_inference as inference
 
 
-@documented_like(ProjectedLeastSquaresClassifier)
+@documented_like(estimators.ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
+class NullCategoryNoiseModel(_base.ObservedMixin, _base.LogOddsMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
     A latent function f with a Gaussian process prior gives the probabilities of three categories,
@@ -53,7 +35,6 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
     away from unlabeled rows. That helps if few rows lie between the classes, and harms otherwise.
 
     The posterior of f is approximated by expectation propagation, from that of the labeled rows on.
-    Parameters of the kernel are chosen by the approximate marginal likelihood.
 
     Parameters
     ----------
@@ -134,7 +115,7 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
     random_state: Any = None
     verbose: int = 0
 
-    @explains_conversion
+    @estimators.explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.
@@ -150,27 +131,24 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
         -------
         self : object
         """
-        try:
-            refuse_chunks(self, X)
+        with estimators.fresh_fit(self):
+            estimators.refuse_chunks(self, X)
             X = validate_data(self, X, dtype=np.float64)
-            classes, codes, unlabeled = split_labels(y, self.missing_label)
-            check_two_classes(classes)
+            classes, codes, unlabeled = estimators.split_labels(y, self.missing_label)
+            _base.check_two_classes(classes)
             sign = np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
             check_consistent_length(X, sign)
             with self._observed(X, y) as budget:
                 self._fit_signs(X, sign, classes, budget)
-        except BaseException:  # an interrupt from the keyboard too
-            forget_fit(self)
-            raise
         return self
 
-    @explains_conversion
+    @estimators.explains_conversion
     def _scores(self, X: Any) -> Vector:
         """Return the log odds of the second class."""
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
         odds = np.empty(len(X))
-        for rows in gen_batches(len(X), BATCH):
+        for rows in gen_batches(len(X), inference.BATCH):
             odds[rows] = self._noise_.log_odds(*self._process_.latent(X[rows]))
         return odds
 
@@ -181,31 +159,26 @@ class NullCategoryNoiseModel(ObservedMixin, LogOddsMixin, BaseEstimator):  # typ
                 f"unlabeled_rates={self.unlabeled_rates!r} has to be two probabilities between 0 "
                 "and 1: of a row of the first and of the second class to be unlabeled."
             )
-        noise = NullCategoryNoise(float(self.width), rates)
-        data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
+        noise = inference.NullCategoryNoise(float(self.width), rates)
+        data = inference.Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
         labeled, given = sign != 0.0, (bool(self.optimize), self.random_state, budget)
-        alone = fit_process(self.kernel, data.take(labeled), *given)
+        alone = inference.fit_process(self.kernel, data.take(labeled), *given)
+        whole = alone if labeled.all() else inference.fit_process(self.kernel, data, *given)
         supervised = clone(self)
-        supervised._set_fit(noise, alone, classes)
-        copy_input_checks(self, supervised)
-        whole = alone if labeled.all() else fit_process(self.kernel, data, *given)
-        self._set_fit(noise, whole, classes)
+        estimators.copy_input_checks(self, supervised)
+        for model, process in ((supervised, alone), (self, whole)):
+            model.classes_, model._noise_, model._process_ = classes, noise, process
+            model.kernel_, model.active_rows_ = process.active.kernel, process.active.rows
+            found = process.approximation
+            model.log_marginal_likelihood_ = found.log_evidence
+            model.residual_, model.converged_ = found.residual, found.converged
+            model.n_iter_ = max(1, found.n_iter)
         self.supervised_ = supervised
         if not self.converged_:
-            warn_not_converged(
+            _base.warn_not_converged(
                 f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
                 f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width."
             )
-
-    def _set_fit(self, noise: NullCategoryNoise, process: Process, classes: AnyArray) -> None:
-        """Set all attributes except `supervised_`."""
-        found = process.approximation
-        self._noise_, self._process_ = noise, process
-        self.kernel_, self.active_rows_ = process.active.kernel, process.active.rows
-        self.log_marginal_likelihood_ = found.log_evidence
-        self.residual_, self.converged_ = found.residual, found.converged
-        self.n_iter_ = max(1, found.n_iter)
-        self.classes_ = classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
+from neverworse import estimators
 from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    DelegatingClassifier,
-    LabeledRows,
-    LeastSquaresClassifier,
-    explains_conversion,
-    find_unlabeled,
-    label_array,
-)
 
 
-class LearningClassifier(DelegatingClassifier):
-    """Base of classifiers that learn by fitting any classifier."""
-
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed to the classifier, which has to accept it.
-
-        Returns
-        -------
-        self : object
-        """
-        with self._fitting(X, sample_weight) as (estimator, X, weights):
-            self._learn(estimator, X, y, weights)
-        return self
-
-    @abstractmethod
-    def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
-        """Set `classes_`, `estimator_`, and what else the method has."""
-
-
-@documented_like(LeastSquaresClassifier)
-class SupervisedClassifier(LearningClassifier):
+@documented_like(estimators.LeastSquaresClassifier)
+class SupervisedClassifier(estimators.DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only, with the same X and y as all others.
 
     Parameters
@@ -86,14 +48,37 @@ class SupervisedClassifier(LearningClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
+    @estimators.explains_conversion
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. Passed to the classifier, which has to accept it.
+
+        Returns
+        -------
+        self : object
+        """
+        with self._fitting(X, sample_weight) as (estimator, X, weights):
+            self._learn(estimator, X, y, weights)
+        return self
+
     def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
+        """Set `classes_`, `estimator_`, and what else the method has."""
         rows = self._rows(X, y, weights)
         self.estimator_ = rows.fit(estimator)
         self.classes_ = rows.classes
 
-    def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
+    def _rows(self, X: Any, y: Any, weights: Vector | None) -> estimators.LabeledRows:
         """Return the rows that the classifier is fitted to."""
-        return LabeledRows.split(X, y, self.missing_label, weights).labeled()
+        return estimators.LabeledRows.split(X, y, self.missing_label, weights).labeled()
 
 
 @documented_like(SupervisedClassifier)
@@ -123,18 +108,17 @@ class OracleClassifier(SupervisedClassifier):
     array([0, 1])
     """
 
-    def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
-        unlabeled = find_unlabeled(y, self.missing_label)
+    def _rows(self, X: Any, y: Any, weights: Vector | None) -> estimators.LabeledRows:
+        unlabeled = estimators.find_unlabeled(y, self.missing_label)
+        if isinstance(y, HiddenLabels) and unlabeled.any():
+            y = np.where(unlabeled, y.y_true.astype(object), y.y)
+            unlabeled = estimators.find_unlabeled(y, self.missing_label)
         if unlabeled.any():
-            if isinstance(y, HiddenLabels):
-                y = np.where(unlabeled, y.y_true.astype(object), y.y)
-            n_missing = np.count_nonzero(find_unlabeled(y, self.missing_label))
-            if n_missing:
-                raise ValueError(
-                    f"{n_missing} rows have no true label, which an oracle needs: pass "
-                    "HiddenLabels(y, y_true) as y, or leave these rows out."
-                )
-        return LabeledRows.split(X, y, self.missing_label, weights)
+            raise ValueError(
+                f"{np.count_nonzero(unlabeled)} rows have no true label, which an oracle needs: "
+                "pass HiddenLabels(y, y_true) as y, or leave these rows out."
+            )
+        return estimators.LabeledRows.split(X, y, self.missing_label, weights)
 
 
 class HiddenLabels:
@@ -160,8 +144,8 @@ class HiddenLabels:
     """
 
     def __init__(self, y: Any, y_true: Any) -> None:
-        self.y = label_array(y)
-        self.y_true = label_array(y_true)
+        self.y = estimators.label_array(y)
+        self.y_true = estimators.label_array(y_true)
         check_consistent_length(self.y, self.y_true)
 
     @property

@@ -10,24 +10,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
+from neverworse import estimators
 from neverworse._budget import Budget
 from neverworse._iterations import accelerated_gradient
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    FitInput,
-    LabeledRows,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    copy_input_checks,
-    explained_overflow,
-    known_labels,
-    landmarks_of_all,
-    predicted_codes,
-    space_of_all,
-)
 from neverworse.methods._base import ObservedMixin, warn_not_converged
-from neverworse.methods._references import LearningClassifier, SupervisedClassifier
+from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import EPS, GramCoordinates, Labels, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
 
@@ -36,9 +25,9 @@ SETTLED = 1e-6  # soft labels that move by less have converged
 MAX_SCORE_ERROR = 1e-10  # rounding error of scores, relative to the residuals
 
 
-@documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
+@documented_like(SupervisedClassifier, estimators.ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelfLearningClassifier(ObservedMixin, LearningClassifier):
+class SelfLearningClassifier(ObservedMixin, SupervisedClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
@@ -116,7 +105,7 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
 
     def _learn(self, estimator: Any, X: Any, y: Any, weights: Vector | None) -> None:
         # A subclass may do something else, and weights of classes change with the labels.
-        simple = type(estimator) is LeastSquaresClassifier
+        simple = type(estimator) is estimators.LeastSquaresClassifier
         simple = simple and estimator.class_weight is None and estimator.rcond is None
         if self.labels == "soft" and not simple:
             raise ValueError(
@@ -144,7 +133,7 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
     def _learn_by_refits(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> AnyArray:
-        rows = LabeledRows.split(X, y, self.missing_label, weights)
+        rows = estimators.LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
         self.supervised_ = rows.labeled().fit(estimator)
         if getattr(estimator, "gamma", None) == "loo":  # predicted labels would confirm any gamma
@@ -153,7 +142,7 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
         def predicted(model: Any) -> AnyArray:
             # Of all rows, because selecting the unlabeled ones would copy most of X.
             found = np.asarray(model.predict(rows.X))[rows.unlabeled]
-            return predicted_codes(type(model).__name__, found, rows.classes)
+            return estimators.predicted_codes(type(model).__name__, found, rows.classes)
 
         def retrain(codes: AnyArray) -> AnyArray:
             rows.codes[rows.unlabeled] = codes
@@ -171,16 +160,18 @@ class SelfLearningClassifier(ObservedMixin, LearningClassifier):
         supervised, retrained = clone(estimator), clone(estimator)
         types = [np.float64, np.float32]
         checked = validate_data(supervised, X, accept_sparse="csr", dtype=types, estimator=self)
-        copy_input_checks(supervised, retrained)
-        with explained_overflow(checked, type(self).__name__):
+        estimators.copy_input_checks(supervised, retrained)
+        with estimators.explained_overflow(checked, type(self).__name__):
             rows = as_rows(checked)
-            known = known_labels(FitInput(rows, y, weights), self.missing_label)
+            given = estimators.FitInput(rows, y, weights)
+            known = estimators.known_labels(given, self.missing_label)
             labels, training = known.labels, TrainingRows(rows, known.labels)
             supervised._fit_training(training)
             self.classes_ = supervised.classes_ = retrained.classes_ = known.classes
             self.supervised_, self.estimator_ = supervised, retrained
             gamma = getattr(supervised, "gamma_", None)
-            space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
+            landmarks = estimators.landmarks_of_all(estimator, labels)
+            space = estimators.space_of_all(estimator, training, gamma, landmarks)
             features = space.training(training).rows
             alpha = supervised.alpha_
             whitening = whiten(features, weights, alpha, supervised.fit_intercept)

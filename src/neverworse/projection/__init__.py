@@ -9,6 +9,7 @@ from neverworse.projection.certificate.certify import SUMMATION, LossDifference,
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates, Weights
 from neverworse.projection.coordinates.gram import (
     GramCoordinates,
+    Moments,
     NonFiniteError,
     column_moments,
     moments,

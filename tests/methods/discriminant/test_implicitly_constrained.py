@@ -42,7 +42,7 @@ def test_the_derivative_is_that_of_finite_differences(family):
     target, known = one_hot(y, 3).T, y >= 0
     labeled = Sample.of(training(X[known], target[:, known], s[known], known[known]), family)
     sample = Sample.of(training(X, target, s, known), family)
-    supervised = labeled.most_likely(labeled.known).about(sample.centre)
+    supervised = labeled.most_likely(labeled.known).about(sample.moments.centre)
     loss = partial(labeled_loss, supervised=supervised, sample=sample)
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(3), len(y)).T

@@ -153,9 +153,9 @@ def test_better_than_supervised_where_classes_are_clusters():
 
 
 def test_more_careful_than_the_transductive_machine():
-    supervised, chosen = errors(safe(), raw_units, 6)
+    supervised, chosen = errors(safe(), raw_units, 4)
     assert chosen < supervised + 0.01
-    assert errors(TransductiveSVMClassifier(), raw_units, 6)[1] > chosen + 0.02
+    assert errors(TransductiveSVMClassifier(), raw_units, 4)[1] > chosen + 0.02
 
 
 def test_worse_than_supervised_where_no_separator_is_right():

@@ -10,12 +10,8 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
+from neverworse.methods.discriminant import _soft_labels
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Sample
-from neverworse.methods.discriminant._soft_labels import (
-    EMDiscriminantAnalysis,
-    SoftLabelDescent,
-    SoftLabelDiscriminant,
-)
 from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Reason
 from neverworse.rows import blocks
 
@@ -56,8 +52,8 @@ class LikelihoodCertificate(Certificate):
         return f"{labels} The solver {how}, at a {gap}; the statement above still holds."
 
 
-@documented_like(EMDiscriminantAnalysis)
-class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
+@documented_like(_soft_labels.EMDiscriminantAnalysis)
+class ContrastivePessimisticDiscriminantAnalysis(_soft_labels.SoftLabelDiscriminant):
     r"""Linear discriminant analysis that is never less likely than the supervised one.
 
     Maximum contrastive pessimistic likelihood: with L(θ; q) the log-likelihood of all rows, where
@@ -114,7 +110,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         def enough(gap: float, value: float) -> bool:
             return gap <= self.tol * value or value <= floor
 
-        found, _ = SoftLabelDescent(improvement, sample, enough, budget).run(start)
+        found, _ = _soft_labels.SoftLabelDescent(improvement, sample, enough, budget).run(start)
         saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
         worst, best, bound = contrast(saddle, start, sample)
         if worst + bound > 0.0:  # stopped early, or nothing but rounding errors
@@ -136,10 +132,9 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         elif worst == best == 0.0:  # the supervised parameters were kept
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if converged else unfinished
-        several = labels.shape.is_coupled
-        counted = self.soft_labels_[sample.free[labels.unlabeled] > 0.0]
-        whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
-        n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
+        counted = np.atleast_2d(self.soft_labels_.T)[:, sample.free[labels.unlabeled] > 0.0]
+        n_one = int(np.sum((counted == 1.0).any(axis=0)))
+        n_zero = int(np.sum(~counted.any(axis=0)))
         self.certificate_ = LikelihoodCertificate(
             worst_case=worst + bound,
             best_case=best - bound,
@@ -157,7 +152,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
             rows="all",
             penalty=float(self.alpha),
             reason=reason,
-            assumptions=Assumptions("multiclass" if several else "binary"),
+            assumptions=Assumptions("multiclass" if len(counted) > 1 else "binary"),
         )
         return saddle
 
@@ -191,13 +186,14 @@ def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     logarithm of the determinant by as much. Sums have errors of SUMMATION ε, relative to the sizes
     of their terms; scores and stored means, relative to the distance of the centre from zero.
     """
-    precision, total, d = model.precision, sample.total, len(sample.offset)
+    precision, sums, d = model.precision, sample.moments, len(model.covariance)
+    total = sums.total
     root, sizes, means = math.sqrt(total), np.abs(precision.matrix), np.abs(model.means)
-    centre, lengths = np.abs(sample.centre), np.sqrt(sample.raw)
+    centre, lengths = np.abs(sums.centre), np.sqrt(sums.raw)
     penalty = total * sample.family.alpha * float(np.trace(precision.matrix))
     priors = total * float(np.abs(np.log(model.priors)).max())
     # Σ (x - c)'P(x - c) and N μ'Pμ, with their errors from the factorisation.
-    spread = float(np.vdot(precision.matrix, sample.scatter))
+    spread = float(np.vdot(precision.matrix, sums.gram))
     height = total * float(np.sum(model.linear[:, 1:] * model.means, axis=1).max())
     forms = (math.sqrt(spread) + math.sqrt(height)) ** 2 + penalty + total
     factored = 2.0 * (d + 4) * d * precision.size * forms

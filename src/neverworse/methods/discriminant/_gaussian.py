@@ -27,9 +27,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection import Labels, TrainingRows, Weights, moments
-from neverworse.rows import Rows
+from neverworse._typing import Matrix, Vector
+from neverworse.projection import Labels, Moments, TrainingRows, Weights, moments
 
 # A variance within the classes counts as zero up to this share of the total variance: it cannot be
 # told from rounding errors.
@@ -174,14 +173,9 @@ class Family:
 class Sample:
     """Weighted rows, some of a known class, and the likelihood of Gaussian classes on them."""
 
-    rows: Rows  # shifted where that was needed for accuracy
+    moments: Moments  # of all rows about their mean, the centre
     labels: Labels
     family: Family
-    offset: Vector  # (n_columns,): mean of `rows`, after their shift
-    total: float  # sum of the weights
-    scatter: Matrix  # (n_columns, n_columns): weighted sum of (x - centre)(x - centre)'
-    raw: Vector  # (n_columns,): weighted sum of squares of `rows`
-    varies: Mask  # (n_columns,): false for constant columns
     free: Vector  # (n_rows,): weights of the unlabeled rows; zero for the labeled ones
 
     @classmethod
@@ -193,9 +187,7 @@ class Sample:
         far = sums.raw > MAX_OFFSET_RATIO * np.diag(sums.gram)
         if rows.shift is None and np.any(far, where=sums.varies):
             sums = moments(rows.shifted(sums.mean), weights, centre=True)
-        free = np.where(labels.unlabeled, weights, 0.0)
-        known = (sums.mean, sums.total, sums.gram, sums.raw, sums.varies)
-        return cls(sums.rows, labels, family, *known, free)
+        return cls(sums, labels, family, np.where(labels.unlabeled, weights, 0.0))
 
     @cached_property
     def known(self) -> Matrix:
@@ -204,14 +196,9 @@ class Sample:
         target = target if len(target) > 1 else np.concatenate([1.0 - target, target])
         return self.sums(target * self.labels.weights_where(~self.labels.unlabeled))
 
-    @property
-    def centre(self) -> Vector:
-        shift = self.rows.shift
-        return self.offset if shift is None else self.offset + shift
-
     def sums(self, weights: Matrix) -> Matrix:
         """Return the class sums for weights of shape (n_classes, n_rows)."""
-        return self._centred(self.rows.weighted_sum(weights), weights.sum(axis=1))
+        return self._centred(self.moments.rows.weighted_sum(weights), weights.sum(axis=1))
 
     def all_sums(self, soft_labels: Matrix) -> Matrix:
         """Return the class sums of all rows for soft labels of shape (n_classes, n_rows)."""
@@ -219,27 +206,29 @@ class Sample:
 
     def scores(self, linear: Matrix) -> Matrix:
         """Return linear functions of the rows, measured from the centre."""
-        weights = uncentred(linear, self.centre)
-        return self.rows.scores(weights.coef, weights.intercept)
+        weights = uncentred(linear, self.moments.centre)
+        return self.moments.rows.scores(weights.coef, weights.intercept)
 
     def scores_and_sums(
         self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]
     ) -> tuple[Matrix, Matrix]:
         """Return the scores t and the class sums for the weights weigh(t), in one pass."""
-        weights = uncentred(linear, self.centre)
-        t, summed, total = self.rows.scores_and_sum(weights.coef, weights.intercept, weigh)
+        weights = uncentred(linear, self.moments.centre)
+        rows = self.moments.rows
+        t, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
         return t, self._centred(summed, np.asarray(total))
 
     def _centred(self, summed: Matrix, total: Vector) -> Matrix:
-        centred = summed - total[:, None] * self.offset
-        centred[:, ~self.varies] = 0.0  # nothing but rounding errors
+        centred = summed - total[:, None] * self.moments.mean
+        centred[:, ~self.moments.varies] = 0.0  # nothing but rounding errors
         return np.column_stack([total, centred])
 
     def most_likely(self, sums: Matrix) -> GaussianClasses:
         """Return the classes of maximum penalised likelihood, for class sums of all rows."""
         counts, summed = sums[:, 0], sums[:, 1:]
-        halves = summed / np.sqrt(counts)[:, None]
-        covariance, family = (self.scatter - halves.T @ halves) / self.total, self.family
+        halves, family = summed / np.sqrt(counts)[:, None], self.family
+        scatter, total, centre = self.moments.gram, self.moments.total, self.moments.centre
+        covariance = (scatter - halves.T @ halves) / total
         if family.spherical:
             covariance = mean_diagonal(covariance)
         if family.alpha > 0.0:
@@ -248,10 +237,9 @@ class Sample:
         space = family.space
         if space is None:
             # Spherical, all columns have one unit: none is small on its own.
-            totals = mean_diagonal(self.scatter) if family.spherical else self.scatter
-            least = np.diag(totals) / self.total
+            least = np.diag(mean_diagonal(scatter) if family.spherical else scatter) / total
             space = Subspace.of(covariance, np.maximum(least, np.diag(covariance)))
-        return GaussianClasses(priors, summed / counts[:, None], covariance, self.centre, space)
+        return GaussianClasses(priors, summed / counts[:, None], covariance, centre, space)
 
     def log_likelihood(self, model: GaussianClasses, sums: Matrix) -> float:
         """Return the penalised log-likelihood of classes, for class sums of all rows."""
@@ -261,5 +249,5 @@ class Sample:
         """Return the part of the penalised log-likelihood that labels have no influence on."""
         precision = model.precision.matrix
         penalty = self.family.alpha * float(np.trace(precision))
-        spread = float(np.vdot(precision, self.scatter))
-        return self.total * (model.constant - 0.5 * penalty) - 0.5 * spread
+        spread = float(np.vdot(precision, self.moments.gram))
+        return self.moments.total * (model.constant - 0.5 * penalty) - 0.5 * spread

@@ -26,16 +26,12 @@ from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.methods._base import warn_not_converged
+from neverworse.methods.discriminant import _supervised
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
     SingularCovarianceError,
     mean_diagonal,
-)
-from neverworse.methods.discriminant._supervised import (
-    LinearDiscriminantClassifier,
-    MomentConstrainedDiscriminantAnalysis,
-    SemiSupervisedDiscriminant,
 )
 from neverworse.projection import Simplex
 
@@ -46,12 +42,9 @@ MAX_TOTAL_GROWTH = 1e12
 VALUE_ROUNDING = 1e-13  # values that are closer, relative to the total weight, cannot be compared
 MAX_IDLE_STEPS = 100  # without a smaller value or gap
 
-# Value and derivative at class sums.
-Objective = Callable[[Matrix], tuple[float, Matrix]]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
+class SoftLabelDiscriminant(_supervised.SemiSupervisedDiscriminant):
     """Base of discriminant classifiers that find soft labels of unlabeled rows, step by step."""
 
     tol: float = 1e-6
@@ -75,8 +68,8 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
 
 
 @documented_like(
-    LinearDiscriminantClassifier,
-    MomentConstrainedDiscriminantAnalysis,
+    _supervised.LinearDiscriminantClassifier,
+    _supervised.MomentConstrainedDiscriminantAnalysis,
     ProjectedLeastSquaresClassifier,
 )
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,7 +125,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
 
     def _move(self, start: GaussianClasses, sample: Sample, budget: Budget) -> GaussianClasses:
         n_unlabeled, model, path = int(np.count_nonzero(sample.free)), start, [-np.inf]
-        evidence = np.zeros(sample.rows.n_rows)
+        evidence = np.zeros_like(sample.free)
 
         def weigh(t: Matrix, rows: slice) -> Matrix:
             evidence[rows] = special.logsumexp(t, axis=0)
@@ -142,7 +135,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
             scores, sums = sample.scores_and_sums(model.linear, weigh)
             known = sample.log_likelihood(model, sample.known)
             path.append(known + float(sample.free @ evidence))
-            converged = not n_unlabeled or path[-1] - path[-2] <= self.tol * sample.total
+            converged = not n_unlabeled or path[-1] - path[-2] <= self.tol * sample.moments.total
             budget.report("expectation maximisation", n_unlabeled)
             if converged or not budget.spend():
                 break
@@ -228,7 +221,7 @@ def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> t
     by_covariance = 0.5 * (total * precision - spread @ precision)
     if sample.family.spherical:  # its mean diagonal is that of W/N
         by_covariance = mean_diagonal(by_covariance)
-    by_covariance /= sample.total
+    by_covariance /= sample.moments.total
     by_means = -(counts[:, None] * apart) @ precision
     # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
     through_covariance = model.means @ by_covariance
@@ -258,7 +251,7 @@ class SoftLabelDescent:
     Stops if ``enough(gap, value)`` is true, if the budget is used up, or without progress.
     """
 
-    objective: Objective
+    objective: Callable[[Matrix], tuple[float, Matrix]]  # value and derivative at class sums
     sample: Sample
     enough: Callable[[float, float], bool]
     budget: Budget
@@ -269,7 +262,7 @@ class SoftLabelDescent:
 
     def run(self, supervised: GaussianClasses) -> tuple[Point, float]:
         """Return the point where the descent ends, and its gap."""
-        sample, rounding = self.sample, VALUE_ROUNDING * self.sample.total
+        sample, rounding = self.sample, VALUE_ROUNDING * self.sample.moments.total
         labels = special.softmax(sample.scores(supervised.linear), axis=0)
         start = self._point(labels, sample.all_sums(labels))
         # Such that the label that changes most changes by about one.
@@ -292,7 +285,7 @@ class SoftLabelDescent:
 
     def _stop(self, here: Point) -> bool:
         """Whether the budget is used up, or steps make no more progress."""
-        progress = here.value < self.value - VALUE_ROUNDING * self.sample.total
+        progress = here.value < self.value - VALUE_ROUNDING * self.sample.moments.total
         progress = progress or self.gap < 0.9 * self.smallest_gap
         self.value, self.smallest_gap = here.value, min(self.smallest_gap, self.gap)
         self.idle = 0 if progress else self.idle + 1

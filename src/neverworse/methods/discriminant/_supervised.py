@@ -13,14 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from neverworse._budget import Budget
 from neverworse._words import documented_like
 from neverworse.estimators import FitInput, LeastSquaresClassifier, LinearClassifier, known_labels
-from neverworse.methods._base import (
-    AT_LEAST_ONE,
-    CONSTRAINTS,
-    NOT_NEGATIVE,
-    Constraints,
-    LogOddsMixin,
-    with_parameters_of,
-)
+from neverworse.methods import _base
 from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
 from neverworse.rows import single_threaded_blas
@@ -29,15 +22,15 @@ SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DiscriminantClassifier(LogOddsMixin, LinearClassifier):
+class DiscriminantClassifier(_base.LogOddsMixin, LinearClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
     # Which rows are read depends on labels and weights, so NaN are checked for beforehand.
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "alpha": NOT_NEGATIVE,
-        "max_iter": [*AT_LEAST_ONE, None],
+    _parameter_constraints: ClassVar[_base.Constraints] = {
+        **_base.CONSTRAINTS,
+        "alpha": _base.NOT_NEGATIVE,
+        "max_iter": [*_base.AT_LEAST_ONE, None],
     }
 
     covariance: str = "full"
@@ -189,13 +182,13 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
     """Base of discriminant classifiers that start from the supervised one."""
 
     def _fit_training(self, training: TrainingRows, observer: Observer | None) -> GaussianClasses:
-        supervised = with_parameters_of(self, LinearDiscriminantClassifier)
+        supervised = _base.with_parameters_of(self, LinearDiscriminantClassifier)
         supervised.classes_ = self.classes_
         start = supervised._fit_training(training, None)
         supervised._set_model(start)
         self.supervised_ = supervised
         sample = Sample.of(training, self._family(start))
-        baseline = start.about(sample.centre)
+        baseline = start.about(sample.moments.centre)
         limits = getattr(self, "max_iter", None), getattr(self, "max_time", None)
         model = self._move(baseline, sample, Budget(*limits, observer, "iterations"))
         # Without unlabeled rows, the very same classes: none that differ by rounding errors.
@@ -259,7 +252,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
         if sample.family.spherical:
             return replace(start, means=apart)
         labeled = start.covariance + (apart.T * shares) @ apart
-        together = sample.scatter / sample.total
+        together = sample.moments.gram / sample.moments.total
         together[np.diag_indices_from(together)] += sample.family.alpha
         # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
         basis, inverse = start.space.basis, start.space.inverse

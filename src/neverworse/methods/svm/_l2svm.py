@@ -9,25 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from neverworse import estimators
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
-from neverworse.estimators import (
-    FitInput,
-    KnownLabels,
-    LinearClassifier,
-    ProjectedLeastSquaresClassifier,
-    known_labels,
-    stored_weights,
-)
-from neverworse.methods._base import (
-    CONSTRAINTS,
-    Constraints,
-    check_two_classes,
-    warn_not_converged,
-    wide_moments,
-    with_parameters_of,
-)
+from neverworse.methods import _base
 from neverworse.methods.svm._newton import (
     ConjugateSystem,
     Design,
@@ -46,11 +32,11 @@ MAX_COLUMNS, MAX_WIDE_COLUMNS, MAX_SPARSE_COLUMNS = 3000, 1000, 300
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVMClassifier(LinearClassifier):
+class SVMClassifier(estimators.LinearClassifier):
     """Base of linear classifiers with the squared hinge loss, on targets -1 and +1."""
 
     _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
+    _parameter_constraints: ClassVar[_base.Constraints] = _base.CONSTRAINTS
 
     alpha: float = field(default=1.0, kw_only=False)
     scaling: str = "sum"
@@ -72,7 +58,7 @@ class SVMClassifier(LinearClassifier):
         most = MAX_COLUMNS if rows.n_rows >= rows.n_columns else MAX_WIDE_COLUMNS
         most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else most
         full = moments(rows, weights, centred) if rows.n_columns <= most else None
-        sums = full or wide_moments(rows, weights, centred)
+        sums = full or _base.wide_moments(rows, weights, centred)
         design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty)
         if full is None:
             return design, ConjugateSystem()
@@ -91,14 +77,14 @@ class SVMClassifier(LinearClassifier):
         self.converged_ = converged
         self.n_iter_ = max(1, n_iter)  # scikit-learn expects at least one
         if not converged and (n_iter >= self.max_iter or not budget.exhausted):
-            warn_not_converged(
+            _base.warn_not_converged(
                 f"The solver has not converged after {n_iter} Newton steps (max_iter="
                 f"{self.max_iter}). Raise max_iter, tol or alpha, or rescale the features, for "
                 "example with sklearn.preprocessing.StandardScaler."
             )
 
 
-@documented_like(ProjectedLeastSquaresClassifier)
+@documented_like(estimators.ProjectedLeastSquaresClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
 class L2SVMClassifier(SVMClassifier):
     r"""Linear support vector classifier with squared hinge loss, on the labeled rows only.
@@ -158,10 +144,13 @@ class L2SVMClassifier(SVMClassifier):
     array([0, 1])
     """
 
-    def _fit_rows(self, given: FitInput) -> None:
-        self._fit_known(given.rows, known_labels(given, self.missing_label), given.observer)
+    def _fit_rows(self, given: estimators.FitInput) -> None:
+        known = estimators.known_labels(given, self.missing_label)
+        self._fit_known(given.rows, known, given.observer)
 
-    def _fit_known(self, rows: Rows, known: KnownLabels, observer: Observer | None) -> None:
+    def _fit_known(
+        self, rows: Rows, known: estimators.KnownLabels, observer: Observer | None
+    ) -> None:
         labels = known.labels
         weights = labels.weights_where(~labels.unlabeled)
         used = np.flatnonzero(weights)
@@ -233,11 +222,11 @@ class SemiSupervisedSVM(SVMClassifier):
     unlabeled_weight: float = 1.0
     positive_fraction: float | None = None
 
-    def _fit_rows(self, given: FitInput) -> None:
-        known, rows = known_labels(given, self.missing_label), given.rows
-        check_two_classes(known.classes)
+    def _fit_rows(self, given: estimators.FitInput) -> None:
+        known, rows = estimators.known_labels(given, self.missing_label), given.rows
+        _base.check_two_classes(known.classes)
         labels, budget = known.labels, Budget(self.max_iter, None, given.observer)
-        supervised = with_parameters_of(self, L2SVMClassifier)
+        supervised = _base.with_parameters_of(self, L2SVMClassifier)
         supervised._fit_known(rows, known, None)
         budget.report("supervised SVM", labels.n_labeled)
         self.classes_, self.supervised_ = known.classes, supervised
@@ -245,7 +234,7 @@ class SemiSupervisedSVM(SVMClassifier):
         if counted.any():
             found, chosen = self._fit_partly(*self._problem(rows, labels, budget))
         else:
-            found, chosen = stored_weights(supervised), counted[counted]
+            found, chosen = estimators.stored_weights(supervised), counted[counted]
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
             self._keep_supervised()
         self._set_weights(found)
@@ -272,7 +261,7 @@ class SemiSupervisedSVM(SVMClassifier):
         full[unlabeled] = costs
         design, system = self._prepare(rows, used, full)
         labeled = Objective(design, weights * target, weights * (1.0 - target))
-        parameters = design.parameters(stored_weights(self.supervised_))
+        parameters = design.parameters(estimators.stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
         where, share = np.flatnonzero(unlabeled), self.positive_fraction
         problem = PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)

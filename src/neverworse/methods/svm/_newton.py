@@ -304,15 +304,15 @@ def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
     return scale * solution
 
 
+@dataclass
 class ConjugateSystem:
     """The same by conjugate gradients, preconditioned with the diagonal: no matrix is formed."""
 
-    def __init__(self) -> None:
-        self._n_steps = 0
+    n_steps: int = 0
 
     def step(self, model: LocalModel) -> Vector:
-        self._n_steps += 1
-        accuracy = FIRST_ACCURACY if self._n_steps <= N_FIRST else ACCURACY
+        self.n_steps += 1
+        accuracy = FIRST_ACCURACY if self.n_steps <= N_FIRST else ACCURACY
         design, curvature = model.design, model.curvature
         most = MAX_ACTIVE_SHARE * design.rows.n_rows
         if isinstance(design.rows, SparseRows) and len(model.active) <= most:
