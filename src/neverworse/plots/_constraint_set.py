@@ -53,9 +53,7 @@ class ConstraintSetDisplay(Display):
     weight_names : pair of str
         Names of the two weights.
 
-    Attributes
-    ----------
-    {ax_, figure_}
+    {Attributes}
 
     Examples
     --------

@@ -173,9 +173,7 @@ class CoefficientShiftDisplay(Display):
     max_features : int or None, default=20
         Number of features to show, those that moved most; None for all.
 
-    Attributes
-    ----------
-    {ax_, figure_}
+    {Attributes}
 
     Examples
     --------
