@@ -265,10 +265,8 @@ def _show_plan(arguments: argparse.Namespace, scratch: Path) -> None:
     plan = tables.describe(plans, looks, columns)
     rows, to_check = [], {}
     for name, entry in plan["columns"].items():
-        counts, examples = (
-            _counts(entry["missing"], entry["distinct"]),
-            " | ".join(entry["examples"]),
-        )
+        counts = _counts(entry["missing"], entry["distinct"])
+        examples = " | ".join(entry["examples"])
         rows.append((name, entry["read_as"], entry["made_into"], *counts, examples))
         if entry["kind"] in tables.KINDS:  # others are left to the error that follows
             to_check[name] = entry["look"]
