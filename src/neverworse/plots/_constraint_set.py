@@ -19,7 +19,7 @@ from neverworse.estimators import (
     split_labels,
     stored_weights,
 )
-from neverworse.plots._display import Display, legend_above
+from neverworse.plots._display import Display, legend_above, names_of_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,10 +59,9 @@ class ConstraintSetDisplay(Display):
     --------
     >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.datasets import make_two_gaussians
     >>> from neverworse.plots import ConstraintSetDisplay
-    >>> rng = np.random.default_rng(3)
-    >>> y_true = rng.integers(0, 2, 50)
-    >>> X = rng.normal(size=(50, 1)) + 2 * y_true[:, None] - 1
+    >>> X, y_true = make_two_gaussians(50, 1, random_state=0)
     >>> y = np.where(np.arange(50) < 6, y_true, -1)
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
     >>> display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true)
@@ -118,8 +117,7 @@ class ConstraintSetDisplay(Display):
                 "other numbers of labeled or unlabeled rows."
             )
         penalty = np.full(2, certificate.penalty)
-        features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
-        first, *last = (f"weight of {name}" for name in features)
+        first, *last = (f"weight of {name}" for name in names_of_features(estimator, []))
         if estimator.fit_intercept:
             design = np.column_stack([design, np.ones(len(design))])
             penalty[1] = 0.0
@@ -158,11 +156,11 @@ class ConstraintSetDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         colours = {"facecolor": SKY + "40", "edgecolor": BLUE}
         ax.fill(*self.constraint_set.T, **colours, linewidth=1.0, label="constraint set")
-        points = [("supervised", self.supervised, "s", ORANGE)]
         size = np.ptp(self.constraint_set, axis=0)
-        if np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size):
-            points = [("supervised = projected", self.supervised, "s", ORANGE)]
-        else:
+        moved = np.any(np.abs(self.projected - self.supervised) > INVISIBLE * size)
+        name = "supervised" if moved else "supervised = projected"
+        points = [(name, self.supervised, "s", ORANGE)]
+        if moved:
             points.append(("projected", self.projected, "o", BLUE))
             ellipse = equidistant(self.supervised, self.projected, self.metric)
             if ellipse is not None:
