@@ -43,10 +43,7 @@ VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a sub-command, with the arguments of the process if none are given.
-
-    An error that the user can fix is printed in a line. Returns the exit code.
-    """
+    """Run a sub-command, by default with the arguments of the process; return the exit code."""
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # for what its encoding lacks

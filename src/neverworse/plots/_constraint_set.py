@@ -13,7 +13,6 @@ from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    LinearClassifier,
     ProjectedLeastSquaresClassifier,
     checked_weights,
     split_labels,
@@ -143,10 +142,14 @@ class ConstraintSetDisplay(Display):
             points = np.asarray(distance, dtype=np.float64)
             intercept = np.ones((len(points), int(estimator.fit_intercept)))
             points = np.column_stack([points, intercept])
+        supervised, projected = (
+            np.append(each.coef, each.intercept)[:2]
+            for each in map(stored_weights, (estimator.supervised_, estimator))
+        )
         display = cls(
             linalg.solve_triangular(triangle, vertices.T).T,
-            _as_point(estimator.supervised_),
-            _as_point(estimator),
+            supervised,
+            projected,
             points.T @ points,
             oracle=oracle,
             weight_names=(first, last[0]),
@@ -222,12 +225,6 @@ def _check_estimator(estimator: Any) -> None:
             "features with fit_intercept=False, or to one feature with fit_intercept=True, without "
             f"a kernel, label_bounds and class_prior. Got {estimator!r}."
         )
-
-
-def _as_point(classifier: LinearClassifier) -> Vector:
-    """Return the two weights of a classifier, the intercept last."""
-    weights = stored_weights(classifier)
-    return np.append(weights.coef, weights.intercept)[:2]
 
 
 def zonotope_vertices(start: Vector, generators: Matrix) -> Matrix:
