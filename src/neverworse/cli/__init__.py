@@ -96,8 +96,10 @@ def _run(arguments: argparse.Namespace) -> int:
         path = error.filename2 or error.filename  # of a renaming, the new name
         place = f"{path}: " if path else ""
         code, message = common.FAILURE, f"error: {place}{error.strerror or error}"
+    except common.CommandError as error:
+        code, message = error.code, f"error: {error}"
     except Exception as error:
-        code, message = common.exit_code(error), f"error: {error}"
+        code, message = common.CODES.get(type(error).__name__), f"error: {error}"
         if code is None:
             raise
     lines = f"neverworse {arguments.command}: {message}".split("\n")

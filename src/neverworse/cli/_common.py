@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Our own: an audit without a guarantee; a table, or a model file, that cannot be used.
 NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
-# By their names, of errors of neverworse.tables, which takes long to import.
+# By their names, errors of neverworse.tables, which takes long to import; any other is a bug.
 CODES = {"TableError": BAD_TABLE, "ModelFileError": BAD_MODEL, "PlanError": USAGE}
 MIN_WIDTH, MAX_WIDTH = 40, 88  # characters; longer lines are hard to read
 
@@ -36,11 +36,6 @@ class CommandError(Exception):
     def __init__(self, message: str, code: int = USAGE) -> None:
         super().__init__(message)
         self.code = code
-
-
-def exit_code(error: Exception) -> int | None:
-    """Return the exit code of an error that the user can fix; None if it is a bug."""
-    return error.code if isinstance(error, CommandError) else CODES.get(type(error).__name__)
 
 
 @contextlib.contextmanager
