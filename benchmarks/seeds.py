@@ -17,10 +17,10 @@ from threadpoolctl import threadpool_limits
 from neverworse.datasets import PAPER_DATASETS
 from neverworse.experiments import (
     EXPERIMENTS,
-    METHODS,
     PROTOCOLS,
     as_text,
     count_marks,
+    counterpart,
     draw_cross_validation,
     is_tested,
     published,
@@ -67,12 +67,12 @@ def main(argv=None):
 
 def cells_of(seed, dataset, data, methods, repeats):
     """Return the cells of Table 1 of some methods on a data set, given its rows and labels."""
-    needed = {name for method in methods for name in (method, METHODS[method].counterpart)}
+    needed = {name for method in methods for name in (method, counterpart(method))}
     needed = [name for name in TABLE.methods if name in needed]
     records = {
         repeat: [
             {
-                "method": method.name,
+                "method": method,
                 "fold": fold,
                 "n_test": len(sample.y_test),
                 **sample.measure(method, model, training=False),

@@ -75,6 +75,22 @@ def test_entries_come_from_the_first_source_that_has_them():
     assert Third.__doc__.startswith(r"A formula, :math:`\frac{a}{b}`.")
 
 
+def test_whole_sections():
+    @documented_like(Second, First)
+    class Third:
+        """Something like both.
+
+        {Parameters}
+
+        {Attributes}
+        """
+
+    head = ["Something like both.", ""]
+    parameters = ["Parameters", "----------", "beta : int", "    Of the second.", ""]
+    attributes = ["Attributes", "----------", "coef_ : array"]
+    assert Third.__doc__.splitlines() == [*head, *parameters, *attributes]
+
+
 def test_an_entry_that_no_source_has_is_an_error():
     with pytest.raises(KeyError, match="nonsense"):
 

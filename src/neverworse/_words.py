@@ -23,6 +23,7 @@ T = TypeVar("T")
 _PLACE = re.compile(r"^\{([\w, ]+)\}$", re.MULTILINE)
 # A name, perhaps with a type, and the indented or empty lines after it.
 _ENTRY = re.compile(r"^(\w+)(?: : .*)?$(?:\n(?: .*)?$)*", re.MULTILINE)
+_SECTION = re.compile(r"^(\w+)\n-+\n.*?(?=\n\n.+\n---|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
@@ -212,17 +213,18 @@ def _sign(value: float) -> str:
 
 
 def documented_like(*sources: Any) -> Callable[[T], T]:
-    """Return a decorator that fills in entries of numpydoc docstrings from other docstrings.
+    """Return a decorator that fills in parts of numpydoc docstrings from other docstrings.
 
-    A line ``{alpha, tol}`` stands for the entries of these parameters or attributes, each from the
-    first source that has it.
+    A line ``{alpha, tol}`` stands for the entries of these parameters or attributes, and
+    ``{Returns}`` for a whole section, each from the first source that has it.
     """
     from inspect import cleandoc  # slow to import
 
     entries: dict[str, str] = {}
     for source in reversed(sources):
-        found = _ENTRY.finditer(cleandoc(source.__doc__ or ""))
-        entries |= {entry[1]: entry[0].rstrip() for entry in found}
+        text = cleandoc(source.__doc__ or "")
+        for part in (_ENTRY, _SECTION):
+            entries |= {found[1]: found[0].rstrip() for found in part.finditer(text)}
 
     def fill(target: T) -> T:
         if target.__doc__:  # Python removes docstrings with -OO

@@ -117,9 +117,9 @@ def test_numbers_among_categories(openml):
     rows = [["5", "1.5", "x"], ["?", "?", "y"], ["'7'", "2", "y"]]
     openml.offer(5, columns, rows, "class")
     facts = Bunch(**(WDBC | {"openml": 5, "columns": ("a", "b"), "counts": [2, 1]}))
-    raw = sources.read_openml(facts)
-    np.testing.assert_array_equal(raw.values, [[5, 1.5], [np.nan, np.nan], [7, 2]])
-    assert raw.labels.tolist() == ["B", "M", "M"]
+    values, labels = sources.read_openml(facts)
+    np.testing.assert_array_equal(values, [[5, 1.5], [np.nan, np.nan], [7, 2]])
+    assert labels.tolist() == ["B", "M", "M"]
 
 
 def test_repeated_rows_are_left_out_where_they_may_be(openml):
@@ -129,9 +129,9 @@ def test_repeated_rows_are_left_out_where_they_may_be(openml):
     facts = Bunch(
         **(WDBC | {"openml": 5, "columns": ("a",), "counts": [2, 3], "openml_repeats_rows": True})
     )
-    raw = sources.read_openml(facts)
-    assert raw.values.ravel().tolist() == [3, 2, 1, 3, 4]
-    assert raw.labels.tolist() == ["B", "M", "B", "M", "B"]
+    values, labels = sources.read_openml(facts)
+    assert values.ravel().tolist() == [3, 2, 1, 3, 4]
+    assert labels.tolist() == ["B", "M", "B", "M", "B"]
 
 
 @needs_data
@@ -139,7 +139,7 @@ def test_repeated_rows_are_left_out_where_they_may_be(openml):
 def test_each_set_in_the_form_it_has_there(name, openml, monkeypatch):
     monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     facts = FACTS[name]
-    raw = read_csv(DATA / facts.file, facts.columns)
+    values, labels = read_csv(DATA / facts.file, facts.columns)
     levels = CLASSES.get(name, facts.codes)
     label = dict(zip(facts.codes, levels, strict=True))
 
@@ -148,7 +148,7 @@ def test_each_set_in_the_form_it_has_there(name, openml, monkeypatch):
 
     rows = [
         [*map(cell, row), label[code]]
-        for row, code in zip(raw.values.tolist(), raw.labels.tolist(), strict=True)
+        for row, code in zip(values.tolist(), labels.tolist(), strict=True)
     ]
     if name == "SPECTF":
         rows = rows[:80] + rows[:80] + rows[80:] + rows[5:7]  # 349, of which 82 repeat others

@@ -283,14 +283,14 @@ def test_the_cache_of_each_platform(platform, environment, expected, monkeypatch
 
 def test_a_written_table_is_read_as_it_was(wdbc, tmp_path):
     columns = FACTS["WDBC"].columns
-    raw = read_csv(wdbc / "wdbc.csv", columns)
-    raw.values[3, 4] = np.nan
-    raw.values[5, 6] = 1e-300 / 3
+    values, labels = read_csv(wdbc / "wdbc.csv", columns)
+    values[3, 4] = np.nan
+    values[5, 6] = 1e-300 / 3
     path = tmp_path / "new" / "folder" / "wdbc.csv"
-    write_csv(path, raw, columns)
+    write_csv(path, (values, labels), columns)
     again = read_csv(path, columns)
-    np.testing.assert_array_equal(again.values, raw.values)
-    np.testing.assert_array_equal(again.labels, raw.labels)
+    np.testing.assert_array_equal(again[0], values)
+    np.testing.assert_array_equal(again[1], labels)
     assert [file.name for file in path.parent.iterdir()] == ["wdbc.csv"]
 
 

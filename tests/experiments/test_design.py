@@ -66,7 +66,7 @@ def sample(seed=0, n_labeled=14):
 
 
 def fitted(drawn, names):
-    return {m.name: model for m, model in drawn.fit(names, PROTOCOLS["code"])}
+    return dict(drawn.fit(names, PROTOCOLS["code"]))
 
 
 @pytest.mark.parametrize("seed", range(5))

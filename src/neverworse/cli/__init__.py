@@ -43,10 +43,7 @@ VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a sub-command, with the arguments of the process if none are given.
-
-    An error that the user can fix is printed in a line. Returns the exit code.
-    """
+    """Run a sub-command, by default with the arguments of the process; return the exit code."""
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # for what its encoding lacks
@@ -99,8 +96,10 @@ def _run(arguments: argparse.Namespace) -> int:
         path = error.filename2 or error.filename  # of a renaming, the new name
         place = f"{path}: " if path else ""
         code, message = common.FAILURE, f"error: {place}{error.strerror or error}"
+    except common.CommandError as error:
+        code, message = error.code, f"error: {error}"
     except Exception as error:
-        code, message = common.exit_code(error), f"error: {error}"
+        code, message = common.CODES.get(type(error).__name__), f"error: {error}"
         if code is None:
             raise
     lines = f"neverworse {arguments.command}: {message}".split("\n")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Our own: an audit without a guarantee; a table, or a model file, that cannot be used.
 NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
+# By their names, errors of neverworse.tables, which takes long to import; any other is a bug.
+CODES = {"TableError": BAD_TABLE, "ModelFileError": BAD_MODEL, "PlanError": USAGE}
 MIN_WIDTH, MAX_WIDTH = 40, 88  # characters; longer lines are hard to read
 
 
@@ -34,21 +36,6 @@ class CommandError(Exception):
     def __init__(self, message: str, code: int = USAGE) -> None:
         super().__init__(message)
         self.code = code
-
-
-def exit_code(error: Exception) -> int | None:
-    """Return the exit code of an error that the user can fix; None if it is a bug."""
-    if isinstance(error, CommandError):
-        return error.code
-    tables = sys.modules.get("neverworse.tables")  # no error is of a module that is not imported
-    if tables is None:
-        return None
-    codes = {
-        tables.TableError: BAD_TABLE,
-        tables.ModelFileError: BAD_MODEL,
-        tables.PlanError: USAGE,
-    }
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 
 @contextlib.contextmanager

@@ -165,7 +165,6 @@ def summary(study: studies.Study, paths: Sequence[Path]) -> Iterator[str]:
     yield ""
     if study.comparison is not None:
         yield from _comparison(study, study.comparison)
-        yield _numbers(study)
     yield from _data(study.data)
     for note in study.notes:
         yield f"{common.wrapped(f'Note: {note}')}\n"
@@ -184,6 +183,7 @@ def _labelled(label: str, sentences: Sequence[str]) -> Iterator[str]:
 
 
 def _comparison(study: studies.Study, comparison: studies.Comparison) -> Iterator[str]:
+    """Yield tables of how well all methods, and the model in the file, predict held-out rows."""
     at = ", all at a threshold of 0.5" if study.model.has_threshold else ""
     n_repeats = comparison.n_repeats
     repeats = f" repeated {n_repeats} times" if n_repeats > 1 else ""
@@ -205,18 +205,14 @@ def _comparison(study: studies.Study, comparison: studies.Comparison) -> Iterato
     for name, why in comparison.failures.items():
         yield common.wrapped(f"Left out, because its fit failed: {name}. {why}")
     yield f"{common.wrapped(comparison.words)}\n"
-
-
-def _numbers(study: studies.Study) -> str:
-    """Return a table of how well the model in the file predicts held-out rows."""
     assert study.numbers is not None
-    rows = []
-    for what, of, each in study.numbers.measures(study.data.positive):
-        if each is not None:
+    own = []
+    for what, of, found in study.numbers.measures(study.data.positive):
+        if found is not None:
             name = f"{what} of {of!r}" if of else what
-            rows.append((name, decimal(each.value), f"{each.low:.3f} to {each.high:.3f}"))
-    head = (f"{study.model.name}, on held-out rows", "value", "95 % interval")
-    return f"{common.aligned(head, rows, right=(1, 2))}\n"
+            own.append((name, decimal(found.value), f"{found.low:.3f} to {found.high:.3f}"))
+    titles = (f"{study.model.name}, on held-out rows", "value", "95 % interval")
+    yield f"{common.aligned(titles, own, right=(1, 2))}\n"
 
 
 def _data(data: studies.DataFacts) -> Iterator[str]:
@@ -265,10 +261,8 @@ def _show_plan(arguments: argparse.Namespace, scratch: Path) -> None:
     plan = tables.describe(plans, looks, columns)
     rows, to_check = [], {}
     for name, entry in plan["columns"].items():
-        counts, examples = (
-            _counts(entry["missing"], entry["distinct"]),
-            " | ".join(entry["examples"]),
-        )
+        counts = _counts(entry["missing"], entry["distinct"])
+        examples = " | ".join(entry["examples"])
         rows.append((name, entry["read_as"], entry["made_into"], *counts, examples))
         if entry["kind"] in tables.KINDS:  # others are left to the error that follows
             to_check[name] = entry["look"]

@@ -168,13 +168,9 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     probability 0.5 + 0.45 x, where x is the first coordinate. Where the rows lie says nothing
     about the direction in which the classes change. The Bayes error is 0.5 - 0.6 / π = 30.9 %.
 
-    Parameters
-    ----------
-    {n_samples, random_state}
+    {Parameters}
 
-    Returns
-    -------
-    {X, y}
+    {Returns}
 
     Examples
     --------
@@ -198,13 +194,9 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
     between the clusters, but the line between the classes cuts both of them in half. The Bayes
     error is 0.
 
-    Parameters
-    ----------
-    {n_samples, random_state}
+    {Parameters}
 
-    Returns
-    -------
-    {X, y}
+    {Returns}
 
     Examples
     --------

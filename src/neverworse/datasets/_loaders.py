@@ -113,13 +113,9 @@ Parameters
 ----------
 {{data_home, return_X_y, download_if_missing}}
 
-Returns
--------
-{{data}}
+{{Returns}}
 
-Raises
-------
-{{DataNotFoundError}}
+{{Raises}}
 
 References
 ----------

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.io import loadmat
@@ -30,6 +30,9 @@ from neverworse._words import install
 
 VARIABLE = "NEVERWORSE_DATA"
 LABEL = "label"
+# Before anything is prepared: values of the columns in paper.toml, with NaN for missing ones, and
+# the codes of the classes, as text.
+Raw = tuple[Matrix, AnyArray]
 
 
 class DataNotFoundError(OSError):
@@ -58,13 +61,6 @@ def read_facts() -> dict[str, Bunch]:
             shared = {**defaults, **book, "file": f"{name.lower()}.npz", "columns": columns}
         facts[name] = Bunch(**{**shared, "name": name, **entry})
     return facts
-
-
-class Raw(NamedTuple):
-    """Data from a source, before anything is prepared."""
-
-    values: Matrix  # one column for each of the columns in paper.toml; NaN for missing values
-    labels: AnyArray  # the raw codes of the classes, as text
 
 
 def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
@@ -127,7 +123,7 @@ def _read_file(path: Path, facts: Bunch) -> Raw:
 
 def _book_rows(stored: Any) -> Raw:
     labels = stored["y"].ravel().astype(np.int64).astype(np.str_)
-    return Raw(stored["X"].astype(np.float64), labels)
+    return stored["X"].astype(np.float64), labels
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> Raw:
@@ -140,13 +136,14 @@ def read_csv(path: Path, columns: Sequence[str]) -> Raw:
         raise ValueError(f"no column {missing[0]!r}")
     features = rows[:, [header.index(name) for name in columns]]
     values = np.where(features == "", "nan", features).astype(np.float64)
-    return Raw(values, rows[:, header.index(LABEL)])
+    return values, rows[:, header.index(LABEL)]
 
 
 def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
     """Write what `read_csv` reads, or nothing at all."""
-    cells = np.where(np.isnan(raw.values), "", raw.values.astype(np.str_))
-    table = np.vstack([[*columns, LABEL], np.column_stack([cells, raw.labels])])
+    values, labels = raw
+    cells = np.where(np.isnan(values), "", values.astype(np.str_))
+    table = np.vstack([[*columns, LABEL], np.column_stack([cells, labels])])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda file: np.savetxt(file, table, fmt="%s", delimiter=","))
 
@@ -171,7 +168,7 @@ def read_book(file: str) -> dict[str, Any]:
 def _from_sklearn(facts: Bunch) -> Raw:
     values, target = load_breast_cancer(return_X_y=True)
     # scikit-learn, too, has malignant first.
-    return Raw(values, np.array(facts.codes)[target])
+    return values, np.array(facts.codes)[target]
 
 
 def _from_uci(facts: Bunch) -> Raw:
@@ -180,7 +177,7 @@ def _from_uci(facts: Bunch) -> Raw:
     parts = [folder / f"{facts.name}.{part}.txt" for part in ("train", "test")]
     lines = [line for part in parts for line in part.read_text("utf-8").splitlines()]
     cells = np.loadtxt(lines, np.str_, delimiter=",", encoding="utf-8")
-    return Raw(cells[:, 1:].astype(np.float64), cells[:, 0])
+    return cells[:, 1:].astype(np.float64), cells[:, 0]
 
 
 PACKAGES: dict[str, Callable[[Bunch], Raw]] = {
@@ -221,19 +218,32 @@ def read_openml(facts: Bunch) -> Raw:
     if sorted(counts.tolist()) != sorted(facts.counts):
         raise ValueError(f"class counts {counts.tolist()}, expected {facts.counts}")
     code = dict(zip(facts.counts, facts.codes, strict=True))
-    return Raw(values, np.array([code[count] for count in counts.tolist()])[codes])
+    return values, np.array([code[count] for count in counts.tolist()])[codes]
 
 
 def prepare(raw: Raw, facts: Bunch) -> Bunch:
     """Prepare raw data as the paper does; raise an error if they are not the paper's data."""
-    n_columns = raw.values.shape[1]
-    if n_columns != len(facts.columns):
-        raise ValueError(f"{n_columns} columns, expected {len(facts.columns)}")
-    columns = _columns(raw, facts)
+    values, labels = raw
+    if values.shape[1] != len(facts.columns):
+        raise ValueError(f"{values.shape[1]} columns, expected {len(facts.columns)}")
+    columns: dict[str, Vector] = {}  # as R's model.matrix makes them
+    for name, column in zip(facts.columns, values.T / facts.divisor, strict=True):
+        if name in facts.zero_is_missing:
+            column = np.where(column == 0.0, np.nan, column)
+        missing = np.isnan(column)
+        if name in facts.categories:
+            # Missing values get the most frequent level, and the first level has no indicator.
+            levels, sizes = np.unique(column[~missing], return_counts=True)
+            filled = np.where(missing, levels[sizes.argmax()], column)
+            columns |= {f"{name}{level:g}": (filled == level) * 1.0 for level in levels[1:]}
+        elif name in facts.imputed:
+            columns[name] = np.where(missing, np.nanmedian(column), column)
+        else:
+            columns[name] = column
     X = np.column_stack(list(columns.values()))
     varies = (X[:1] != X).any(axis=0)
     X = np.ascontiguousarray(X[:, varies])
-    y = (raw.labels == facts.codes[1]).astype(np.int64)
+    y = (labels == facts.codes[1]).astype(np.int64)
     shape, counts = (sum(facts.counts), facts.n_features), np.bincount(y, minlength=2).tolist()
     if X.shape != shape or counts != facts.counts:
         raise ValueError(
@@ -252,22 +262,3 @@ def sha256(*arrays: AnyArray) -> str:
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _columns(raw: Raw, facts: Bunch) -> dict[str, Vector]:
-    """Return the columns of the design matrix, as R's model.matrix makes them."""
-    columns: dict[str, Vector] = {}
-    for name, column in zip(facts.columns, raw.values.T / facts.divisor, strict=True):
-        if name in facts.zero_is_missing:
-            column = np.where(column == 0.0, np.nan, column)
-        missing = np.isnan(column)
-        if name in facts.categories:
-            # Missing values get the most frequent level, and the first level has no indicator.
-            levels, counts = np.unique(column[~missing], return_counts=True)
-            filled = np.where(missing, levels[counts.argmax()], column)
-            columns |= {f"{name}{level:g}": (filled == level) * 1.0 for level in levels[1:]}
-        elif name in facts.imputed:
-            columns[name] = np.where(missing, np.nanmedian(column), column)
-        else:
-            columns[name] = column
-    return columns

@@ -15,10 +15,10 @@ from neverworse.experiments._experiments import (
     draw_labeled,
     principal_components,
 )
-from neverworse.experiments._methods import GINV_CUTOFF, METHODS, PROTOCOLS, design_matrix
+from neverworse.experiments._methods import GINV_CUTOFF, PROTOCOLS, counterpart, design_matrix
 from neverworse.experiments._reproduction import Reproduction, random_numbers, reproduce
 
-__all__ = ["EXPERIMENTS", "GINV_CUTOFF", "METHODS", "PROTOCOLS", "Reproduction", "design_matrix"]
+__all__ = ["EXPERIMENTS", "GINV_CUTOFF", "PROTOCOLS", "Reproduction", "counterpart", "tidy"]
 __all__ += ["as_text", "count_marks", "draw_cross_validation", "draw_labeled", "headline"]
 __all__ += ["is_tested", "principal_components", "published", "random_numbers", "reproduce"]
-__all__ += ["table", "tidy"]
+__all__ += ["design_matrix", "table"]

@@ -15,7 +15,7 @@ from scipy import stats
 from neverworse._typing import AnyArray, Vector
 from neverworse._words import count, number
 from neverworse.experiments._experiments import BASELINE, MOST_QUESTIONS
-from neverworse.experiments._methods import METHODS, Protocol
+from neverworse.experiments._methods import Protocol, counterpart
 
 if TYPE_CHECKING:
     from neverworse.experiments._reproduction import Reproduction
@@ -66,9 +66,9 @@ def ratios(
 
     The columns `by` identify a fit of a method. The result is in a new column, "ratio".
     """
-    counterpart = measurements["method"].map(lambda name: baseline or METHODS[name].counterpart)
+    other = measurements["method"].map(lambda name: baseline or counterpart(name))
     reference = measurements.set_index([*by, "method"])[column].rename("reference")
-    paired = measurements.assign(counterpart=counterpart)[counterpart != measurements["method"]]
+    paired = measurements.assign(counterpart=other)[other != measurements["method"]]
     paired = paired.join(reference, on=[*by, "counterpart"])
     return paired.assign(ratio=paired[column] / paired["reference"])
 
@@ -130,7 +130,7 @@ def table(
         for name in measurements["method"].unique():
             own = errors[name]
             # Without rounding errors of means of ten fractions.
-            differences = np.round(own - errors[METHODS[name].counterpart], 12).to_numpy()
+            differences = np.round(own - errors[counterpart(name)], 12).to_numpy()
             less, greater = (signed_rank(differences, side) for side in ("less", "greater"))
             cells.append((dataset, name, own.mean(), own.std(), len(own), less, greater))
     columns = ["dataset", "method", "mean", "sd", "repeats", "p_less", "p_greater"]
@@ -144,7 +144,7 @@ def table(
 
 def is_tested(method: str) -> bool:
     """Return whether Table 1 compares a method with its supervised counterpart."""
-    return not METHODS[method].is_supervised and method != "Oracle"
+    return method not in (counterpart(method), "Oracle")
 
 
 def n_tests() -> int:

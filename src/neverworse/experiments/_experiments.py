@@ -18,7 +18,7 @@ from neverworse._typing import AnyArray, Mask, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.evidence import SafeStackingClassifier, SequentialAudit, default_candidates, moved
-from neverworse.experiments._methods import METHODS, Method, Protocol, truncation
+from neverworse.experiments._methods import METHODS, Protocol, counterpart, losses, truncation
 from neverworse.methods import HiddenLabels
 
 Record = dict[str, Any]
@@ -29,7 +29,6 @@ ROBUSTNESS_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM"
 CURVE_METHODS = ("Supervised", "Self-Learning", "USM", "ICLS", "Projection", "Oracle")
 TABLE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM", "Oracle")
 TIMING_METHODS = ("Supervised", "Projection", "SVM", "TSVM")
-CURVE_DATASETS = ("Ionosphere", "SPECT", "USPS")
 
 N_DRAWN = 1000  # unlabeled rows of the robustness experiment, and as many for tests
 EXPLAINED = 0.99  # of the variance, by the principal components
@@ -81,29 +80,29 @@ class Sample:
         self.X, self.y = X[train], HiddenLabels(known, y[train])
         self.X_test, self.y_test = X[test], y[test]
 
-    def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Pipeline]]:
+    def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[str, Pipeline]]:
         """Fit one method after another to the training rows.
 
         Least squares methods share the directions that the protocol keeps of these rows.
         """
         kept = [] if protocol.cutoff is None else [truncation(self.X, protocol.cutoff)]
-        for method in (METHODS[name] for name in names):
-            first = kept if method.is_quadratic else []
-            yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
+        for name in names:
+            first = kept if counterpart(name) == "Supervised" else []
+            yield name, make_pipeline(*first, METHODS[name](protocol)).fit(self.X, self.y)
 
-    def measure(self, method: Method, model: Any, *, training: bool = True) -> Record:
+    def measure(self, method: str, model: Any, *, training: bool = True) -> Record:
         """Return the error on the test rows, and mean losses on these and on the training rows.
 
         The latter also for the supervised model that the method started from, if it has one.
         """
         wrong = model.predict(self.X_test) != self.y_test
-        test = method.losses(model, self.X_test, self.y_test)
+        test = losses(method, model, self.X_test, self.y_test)
         record = {"error": float(wrong.mean()), "test_loss": float(test.mean())}
         if training:
             models = {"training_loss": model, "own_supervised_loss": supervised_of(model)}
             for name, each in models.items():
                 if each is not None:
-                    record[name] = float(method.losses(each, self.X, self.y.y_true).mean())
+                    record[name] = float(losses(method, each, self.X, self.y.y_true).mean())
         return record
 
 
@@ -155,24 +154,24 @@ def robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int)
     unlabeled, test = rng.integers(0, len(y), (2, N_DRAWN))
     sample = Sample(data, labeled, unlabeled, test)
     return [
-        {"method": method.name, "n_labeled": len(labeled), **sample.measure(method, model)}
+        {"method": method, "n_labeled": len(labeled), **sample.measure(method, model)}
         for method, model in sample.fit(ROBUSTNESS_METHODS, protocol)
     ]
 
 
-@Experiment("Figure 2: learning curves", 1000, CURVE_METHODS, CURVE_DATASETS)
+@Experiment("Figure 2: learning curves", 1000, CURVE_METHODS, ("Ionosphere", "SPECT", "USPS"))
 def curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
     """Fit to growing sets of unlabeled rows, and test on the rest, as long as there is one."""
     X, y = data
     labeled, rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
-    supervised: list[tuple[Method, Pipeline]] = []
+    supervised: list[tuple[str, Pipeline]] = []
     records = []
     for size in unlabeled_sizes(min(protocol.largest_size, len(rest) - 1)):
         sample = Sample(data, labeled, rest[:size], rest[size:])
         supervised = supervised or list(sample.fit(CURVE_METHODS[:1], protocol))
         for method, model in [*supervised, *sample.fit(CURVE_METHODS[1:], protocol)]:
             measured = sample.measure(method, model, training=False)
-            records.append({"method": method.name, "n_unlabeled": size, **measured})
+            records.append({"method": method, "n_unlabeled": size, **measured})
     return records
 
 
@@ -191,7 +190,7 @@ def draw_cross_validation(
 def table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
     """Measure all methods in ten-fold cross-validation, with few labeled training rows."""
     return [
-        {"method": method.name, **facts, **sample.measure(method, model)}
+        {"method": method, **facts, **sample.measure(method, model)}
         for fold, sample in enumerate(draw_cross_validation(data, protocol, rng))
         for facts in [{"fold": fold, "n_test": len(sample.y_test)}]
         for method, model in sample.fit(TABLE_METHODS, protocol)
@@ -218,9 +217,8 @@ def timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) -
     records = []
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         for name in TIMING_METHODS:
-            method = METHODS[name]
-            rows = slice(N_LABELED + (0 if method.is_supervised else size))
-            model = method.make(protocol)
+            rows = slice(N_LABELED + (0 if counterpart(name) == name else size))
+            model = METHODS[name](protocol)
             start = time.perf_counter()
             model.fit(X[rows], y[rows])
             seconds = time.perf_counter() - start
@@ -265,8 +263,8 @@ def _evidence_models(
 ) -> Iterator[tuple[str, Any, int]]:
     """Yield names of fitted models, the models, and how many labels they asked for."""
     known = np.where(unlabeled, -1, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # only the loss matters
+    # Only the loss matters.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         stacked = clone(STACKING).set_params(random_state=seed).fit(X, known)
         projected = clone(PROJECTION).fit(X, known)
     baseline, found = stacked.baseline_, stacked.evidence_

@@ -83,29 +83,17 @@ def truncation(X: Matrix, cutoff: float) -> FunctionTransformer:
     return FunctionTransformer(lambda rows: (rows - mean) @ directions)
 
 
-@dataclass(frozen=True)
-class Method:
-    """A classifier of the experiments, by its name in the paper."""
+def counterpart(method: str) -> str:
+    """Return the supervised method that a method is compared with, which may be itself."""
+    return "SVM" if "SVM" in method else "Supervised"
 
-    name: str
-    counterpart: str  # the supervised method that it is compared with, which may be itself
-    make: Callable[[Protocol], Any]  # returns an unfitted classifier
 
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether its loss is that of scores for targets 0 and 1, or else the squared hinge."""
-        return self.counterpart == "Supervised"
-
-    @property
-    def is_supervised(self) -> bool:
-        return self.counterpart == self.name
-
-    def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
-        """Return the loss of every row with its true label, 0 or 1."""
-        if self.is_quadratic:
-            return np.asarray((estimators.class_scores(model, X)[:, 1] - y) ** 2)
-        decision = model.decision_function(X)
-        return np.asarray(np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2)
+def losses(method: str, model: Any, X: Matrix, y: AnyArray) -> Vector:
+    """Return the loss of every row with its true label, 0 or 1: quadratic, or the squared hinge."""
+    if counterpart(method) == "Supervised":
+        return np.asarray((estimators.class_scores(model, X)[:, 1] - y) ** 2)
+    decision = model.decision_function(X)
+    return np.asarray(np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2)
 
 
 def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any) -> Any:
@@ -119,25 +107,22 @@ def _supervised(protocol: Protocol) -> Any:
     return _least_squares(estimators.LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
 
 
-METHODS = {
-    name: Method(name, "SVM" if "SVM" in name else "Supervised", make)
-    for name, make in {
-        # The wrapped ones are centred on the rows that they are fitted to.
-        "Supervised": lambda p: methods.SupervisedClassifier(_supervised(p)),
-        "Self-Learning": lambda p: methods.SelfLearningClassifier(_supervised(p)),
-        "USM": lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff),
-        # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
-        "ICLS": lambda p: _least_squares(estimators.ICLSClassifier, p, constraint_alpha=0.0),
-        "Projection": lambda p: _least_squares(
-            estimators.ProjectedLeastSquaresClassifier, p, constraint_alpha=0.0, rcond=p.cutoff
-        ),
-        "Oracle": lambda p: methods.OracleClassifier(_supervised(p)),
-        "SVM": lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True),
-        "TSVM": lambda p: methods.TransductiveSVMClassifier(
-            p.svm_alpha,
-            positive_rounding=p.positive_rounding,
-            scaling=p.svm_scaling,
-            penalise_intercept=True,
-        ),
-    }.items()
+METHODS: dict[str, Callable[[Protocol], Any]] = {
+    # The wrapped ones are centred on the rows that they are fitted to.
+    "Supervised": lambda p: methods.SupervisedClassifier(_supervised(p)),
+    "Self-Learning": lambda p: methods.SelfLearningClassifier(_supervised(p)),
+    "USM": lambda p: methods.UpdatedSecondMomentClassifier(rcond=p.cutoff),
+    # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
+    "ICLS": lambda p: _least_squares(estimators.ICLSClassifier, p, constraint_alpha=0.0),
+    "Projection": lambda p: _least_squares(
+        estimators.ProjectedLeastSquaresClassifier, p, constraint_alpha=0.0, rcond=p.cutoff
+    ),
+    "Oracle": lambda p: methods.OracleClassifier(_supervised(p)),
+    "SVM": lambda p: methods.L2SVMClassifier(p.svm_alpha, penalise_intercept=True),
+    "TSVM": lambda p: methods.TransductiveSVMClassifier(
+        p.svm_alpha,
+        positive_rounding=p.positive_rounding,
+        scaling=p.svm_scaling,
+        penalise_intercept=True,
+    ),
 }

@@ -272,7 +272,7 @@ def _paths(plan: Plan, folder: Path) -> dict[Task, Path]:
 def _settings(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
     """Return everything that results depend on; loaders check that data are always the same."""
     protocol = PROTOCOLS[plan.protocol]
-    fitted = {method: METHODS[method].make(protocol) for method in experiment.methods}
+    fitted = {method: METHODS[method](protocol) for method in experiment.methods}
     with sklearn.config_context(print_changed_only=False):  # defaults may change
         definitions = {
             key: value.__repr__(N_CHAR_MAX=sys.maxsize) if hasattr(value, "fit") else repr(value)

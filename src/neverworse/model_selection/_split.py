@@ -136,9 +136,7 @@ class StratifiedLabeledKFold(LabeledKFold):
 
     The labeled rows are split as by `sklearn.model_selection.StratifiedKFold`.
 
-    Parameters
-    ----------
-    {n_splits, shuffle, random_state, missing_label}
+    {Parameters}
 
     Examples
     --------
@@ -181,13 +179,11 @@ class RepeatedLabeledKFold(LabeledSplitter):
     missing_label: Any = "auto"
 
 
-@documented_like(StratifiedLabeledKFold, RepeatedLabeledKFold)
+@documented_like(RepeatedLabeledKFold)
 class RepeatedStratifiedLabeledKFold(RepeatedLabeledKFold):
     """`StratifiedLabeledKFold` several times, shuffled differently each time.
 
-    Parameters
-    ----------
-    {n_splits, n_repeats, random_state, missing_label}
+    {Parameters}
 
     Examples
     --------
@@ -206,9 +202,7 @@ class GroupLabeledKFold(LabeledKFold):
     The labeled rows are split as by `sklearn.model_selection.GroupKFold`. Unlabeled rows train in
     every fold, also those of groups that are tested; their own groups may be missing.
 
-    Parameters
-    ----------
-    {n_splits, shuffle, random_state, missing_label}
+    {Parameters}
 
     Examples
     --------
@@ -224,14 +218,12 @@ class GroupLabeledKFold(LabeledKFold):
 
 
 @documented_like(LabeledKFold)
-class StratifiedGroupLabeledKFold(LabeledKFold):
+class StratifiedGroupLabeledKFold(GroupLabeledKFold):
     """`GroupLabeledKFold` with about the same share of each class in all folds.
 
     The labeled rows are split as by `sklearn.model_selection.StratifiedGroupKFold`.
 
-    Parameters
-    ----------
-    {n_splits, shuffle, random_state, missing_label}
+    {Parameters}
 
     Examples
     --------
@@ -239,7 +231,5 @@ class StratifiedGroupLabeledKFold(LabeledKFold):
     >>> StratifiedGroupLabeledKFold(n_splits=3).get_n_splits()
     3
     """
-
-    __metadata_request__split: ClassVar = {"groups": True}
 
     _splitter = StratifiedGroupKFold

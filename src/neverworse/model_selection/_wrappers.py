@@ -142,16 +142,13 @@ class WithUnlabeledRows(DelegatingClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.calibration import CalibratedClassifierCV
     >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.datasets import make_two_gaussians
     >>> from neverworse.model_selection import WithUnlabeledRows
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(300) % 2
-    >>> X = rng.normal(size=(300, 3)) + y[:, None]
-    >>> labeled = np.arange(300) < 40
-    >>> clf = WithUnlabeledRows(ProjectedLeastSquaresClassifier(), X[~labeled])
-    >>> calibrated = CalibratedClassifierCV(clf).fit(X[labeled], y[labeled])
+    >>> X, y = make_two_gaussians(300, 3, random_state=0)
+    >>> clf = WithUnlabeledRows(ProjectedLeastSquaresClassifier(), X[40:])
+    >>> calibrated = CalibratedClassifierCV(clf).fit(X[:40], y[:40])
     >>> calibrated.predict_proba(X[:2]).shape
     (2, 2)
     """

@@ -191,8 +191,7 @@ class Chart:
             element.tag = element.tag.removeprefix(SVG)
         box = root.get("viewBox", "")
         width, height = (f"{float(size):.0f}" for size in box.split()[2:])
-        root.attrib.clear()
-        root.attrib |= {"role": "img", "aria-label": self.description, "viewBox": box}
+        root.attrib = {"role": "img", "aria-label": self.description, "viewBox": box}
         root.attrib |= {"width": width, "height": height}
         return Markup(ET.tostring(root, encoding="unicode"))
 

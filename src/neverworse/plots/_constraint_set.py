@@ -13,13 +13,12 @@ from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
-    LinearClassifier,
     ProjectedLeastSquaresClassifier,
     checked_weights,
     split_labels,
     stored_weights,
 )
-from neverworse.plots._display import Display, legend_above
+from neverworse.plots._display import Display, legend_above, names_of_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,18 +52,15 @@ class ConstraintSetDisplay(Display):
     weight_names : pair of str
         Names of the two weights.
 
-    Attributes
-    ----------
-    {ax_, figure_}
+    {Attributes}
 
     Examples
     --------
     >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.datasets import make_two_gaussians
     >>> from neverworse.plots import ConstraintSetDisplay
-    >>> rng = np.random.default_rng(3)
-    >>> y_true = rng.integers(0, 2, 50)
-    >>> X = rng.normal(size=(50, 1)) + 2 * y_true[:, None] - 1
+    >>> X, y_true = make_two_gaussians(50, 1, random_state=0)
     >>> y = np.where(np.arange(50) < 6, y_true, -1)
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
     >>> display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true)
@@ -120,8 +116,7 @@ class ConstraintSetDisplay(Display):
                 "other numbers of labeled or unlabeled rows."
             )
         penalty = np.full(2, certificate.penalty)
-        features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
-        first, *last = (f"weight of {name}" for name in features)
+        first, *last = (f"weight of {name}" for name in names_of_features(estimator, []))
         if estimator.fit_intercept:
             design = np.column_stack([design, np.ones(len(design))])
             penalty[1] = 0.0
@@ -147,10 +142,14 @@ class ConstraintSetDisplay(Display):
             points = np.asarray(distance, dtype=np.float64)
             intercept = np.ones((len(points), int(estimator.fit_intercept)))
             points = np.column_stack([points, intercept])
+        supervised, projected = (
+            np.append(each.coef, each.intercept)[:2]
+            for each in map(stored_weights, (estimator.supervised_, estimator))
+        )
         display = cls(
             linalg.solve_triangular(triangle, vertices.T).T,
-            _as_point(estimator.supervised_),
-            _as_point(estimator),
+            supervised,
+            projected,
             points.T @ points,
             oracle=oracle,
             weight_names=(first, last[0]),
@@ -160,11 +159,11 @@ class ConstraintSetDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         colours = {"facecolor": SKY + "40", "edgecolor": BLUE}
         ax.fill(*self.constraint_set.T, **colours, linewidth=1.0, label="constraint set")
-        points = [("supervised", self.supervised, "s", ORANGE)]
         size = np.ptp(self.constraint_set, axis=0)
-        if np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size):
-            points = [("supervised = projected", self.supervised, "s", ORANGE)]
-        else:
+        moved = np.any(np.abs(self.projected - self.supervised) > INVISIBLE * size)
+        name = "supervised" if moved else "supervised = projected"
+        points = [(name, self.supervised, "s", ORANGE)]
+        if moved:
             points.append(("projected", self.projected, "o", BLUE))
             ellipse = equidistant(self.supervised, self.projected, self.metric)
             if ellipse is not None:
@@ -226,12 +225,6 @@ def _check_estimator(estimator: Any) -> None:
             "features with fit_intercept=False, or to one feature with fit_intercept=True, without "
             f"a kernel, label_bounds and class_prior. Got {estimator!r}."
         )
-
-
-def _as_point(classifier: LinearClassifier) -> Vector:
-    """Return the two weights of a classifier, the intercept last."""
-    weights = stored_weights(classifier)
-    return np.append(weights.coef, weights.intercept)[:2]
 
 
 def zonotope_vertices(start: Vector, generators: Matrix) -> Matrix:

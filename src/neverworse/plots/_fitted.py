@@ -47,12 +47,10 @@ class CertificateDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.datasets import make_two_gaussians
     >>> from neverworse.plots import CertificateDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 500)
-    >>> X = rng.normal(size=(500, 5)) + y[:, None]
+    >>> X, y = make_two_gaussians(500, 20, random_state=0)
     >>> y[20:] = -1
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
     >>> display = CertificateDisplay.from_estimator(clf)
@@ -173,23 +171,19 @@ class CoefficientShiftDisplay(Display):
     max_features : int or None, default=20
         Number of features to show, those that moved most; None for all.
 
-    Attributes
-    ----------
-    {ax_, figure_}
+    {Attributes}
 
     Examples
     --------
-    >>> import numpy as np
     >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.datasets import make_two_gaussians
     >>> from neverworse.plots import CoefficientShiftDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 500)
-    >>> X = rng.normal(size=(500, 5)) + y[:, None]
+    >>> X, y = make_two_gaussians(500, 20, random_state=0)
     >>> y[20:] = -1
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
     >>> display = CoefficientShiftDisplay.from_estimator(clf, max_features=3)
     >>> [name.get_text() for name in display.ax_.get_yticklabels()]
-    ['x4', 'x3', 'x2']
+    ['x4', 'x2', 'x18']
     """
 
     supervised: Vector

@@ -25,7 +25,7 @@ from neverworse._words import count
 from neverworse.experiments import _analysis as analysis
 from neverworse.experiments._analysis import BETTER, TOTALS, WORSE, as_text, count_marks, published
 from neverworse.experiments._experiments import EXPERIMENTS
-from neverworse.experiments._methods import METHODS, PROTOCOLS
+from neverworse.experiments._methods import PROTOCOLS, counterpart
 from neverworse.pages import Markup, picture
 from neverworse.pages import render as render_page
 
@@ -284,7 +284,7 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
         # Down to a tenth, should noise be larger than the ratio: the axis has no zero.
         margin = np.minimum(RIBBON * found["standard_error"].fillna(0.0), 0.9 * ratio)
         look = STYLES[name] | {"markersize": 5, "linewidth": 1.5, "capsize": 2}
-        label = f"{name} / {METHODS[name].counterpart}"
+        label = f"{name} / {counterpart(name)}"
         ax.errorbar(found["n_unlabeled"], ratio, yerr=margin, **look, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
