@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -210,8 +210,13 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
         """Write the features of some rows, from `start` on, into an array of zeros."""
         mean, scale = self.scaler_.mean_, self.scaler_.scale_
         indicators = len(mean) + np.cumsum(self._missing) - 1
-        for k, (name, values) in enumerate(self._raw_numbers(batch, readings, start)):
-            scaled = (values - mean[k]) / scale[k]
+        names = (*self.number_names_, *self.date_names_)
+        parts = [(name, part) for name in names for part in self.parts_.get(name, ["day"])]
+        for k, (name, part) in enumerate(parts):
+            if part == "day":  # the first one of every column
+                column = pa.chunked_array([batch.column(name)])
+                values = numbers(name, column, readings[name], start)
+            scaled = (date_part(values, part) - mean[k]) / scale[k]
             if not np.isfinite(scaled).all():
                 if np.isinf(scaled).any():
                     raise too_large(name, start + int(np.argmax(np.isinf(scaled))))
@@ -230,15 +235,6 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
             first += int(places.max()) + 1
-
-    def _raw_numbers(
-        self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int
-    ) -> Iterator[tuple[str, Vector]]:
-        """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
-        for name in (*self.number_names_, *self.date_names_):
-            values = numbers(name, pa.chunked_array([batch.column(name)]), readings[name], start)
-            for part in self.parts_.get(name, ["day"]):
-                yield name, date_part(values, part)
 
     def _name_features(self) -> None:
         """Name all features, and give every level of a category the place of its indicator."""

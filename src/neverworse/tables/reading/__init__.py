@@ -17,20 +17,9 @@ from pyarrow import parquet
 from neverworse._words import quoted
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
+from neverworse.tables.reading import formats
 from neverworse.tables.reading.files import STDIN, TableFile
-from neverworse.tables.reading.formats import (
-    DelimitedText,
-    ReadOptions,
-    Types,
-    as_strings,
-    decoded,
-    is_text,
-    read_arrow,
-    read_json,
-    read_workbook,
-    spells_number,
-    valid,
-)
+from neverworse.tables.reading.formats import DelimitedText, ReadOptions, Types, spells_number
 
 BATCH_ROWS = 1 << 14
 MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
@@ -72,11 +61,11 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
 
     def joined(name: str) -> pa.ChunkedArray:
-        plain = [decoded(table.column(name)) for table in tables]
+        plain = [formats.decoded(table.column(name)) for table in tables]
         # Numbers in one file and text in another: text, in which preparation looks for numbers.
         for as_text in (False, True):
             with contextlib.suppress(pa.ArrowException):
-                parts = [pa.table({name: as_strings(c) if as_text else c}) for c in plain]
+                parts = [pa.table({name: formats.as_strings(c) if as_text else c}) for c in plain]
                 return pa.concat_tables(parts, promote_options="permissive").column(0)
         problem = f"Column {name!r} holds values of incompatible types in the files."
         raise TableError(problem, "Make them alike, or remove it.", column=name)
@@ -103,7 +92,7 @@ def stream_batches(
             # No read-ahead: a row group may be larger than the memory that is left.
             stored = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
             columns = list(wanted(stored.schema_arrow.names))
-            batches = map(valid, stored.iter_batches(BATCH_ROWS, columns=columns))
+            batches = map(formats.valid, stored.iter_batches(BATCH_ROWS, columns=columns))
         else:
             table = _read_file(file, options)
             batches = table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
@@ -114,11 +103,13 @@ def stream_batches(
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
     with file.explained():
         if file.format == "excel":
-            return read_workbook(file, options)
+            return formats.read_workbook(file, options)
         if file.format == "csv":
             table = DelimitedText(file, options).read()
+        elif file.format == "json lines":
+            table = formats.read_json(file)
         else:
-            table = read_json(file) if file.format == "json lines" else read_arrow(file)
+            table = formats.read_arrow(file)
         return with_nulls(table, options.words)
 
 
@@ -128,13 +119,13 @@ def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
 
     def with_nulls_in(values: Any) -> Any:
         kind = values.type
-        if is_text(kind) and isinstance(values, pa.DictionaryArray):
+        if formats.is_text(kind) and isinstance(values, pa.DictionaryArray):
             texts, codes = with_nulls_in(values.dictionary), values.indices
             if not texts.null_count:
                 return values
             codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
             return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
-        if is_text(kind):
+        if formats.is_text(kind):
             found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
         elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
@@ -205,7 +196,7 @@ class StoredTable:
 
     def column(self, name: str) -> pa.ChunkedArray:
         kind = self.schema.field(name).type
-        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
+        encoded = [name] if formats.is_text(kind) and not pa.types.is_dictionary(kind) else None
         parts = []
         for file in self.files:
             with file.open(read_dictionary=encoded) as opened:
