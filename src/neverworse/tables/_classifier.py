@@ -99,8 +99,7 @@ class TableClassifier(ClassifierMixin, TakesTables):  # type: ignore[misc]
         """
         if not isinstance(y, pa.Array | pa.ChunkedArray):
             y = pa.array(np.asarray(y, dtype=object), from_pandas=True)  # NaN is a missing label
-        labels = pa.table({"y": y})
-        self.fit_target(X, read_target(labels, "y"), sample_weight)
+        self.fit_target(X, read_target(pa.table({"y": y}), "y"), sample_weight)
         return self
 
     def fit_target(self, X: Any, target: Target, sample_weight: Any = None) -> Matrix | Rows:

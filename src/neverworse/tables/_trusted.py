@@ -182,7 +182,11 @@ def _checked_node(tree: dict[str, Any], compiled: bool) -> dict[str, Any]:
             "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )
     if loader == "DictNode":
-        _check_dict(node)
+        content, types = node["content"], node["key_types"]["content"]
+        names = {f"{one['__module__']}.{one['__class__']}" for one in types}
+        # skops writes keys as text.
+        if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
+            raise ModelFileError("a dict would come back changed. Use numbers or text as keys.")
     elif loader == "ObjectNode" and full not in COMPILED:
         _check_attributes(node.get("content"))
     return node
@@ -198,11 +202,3 @@ def _check_attributes(content: Any) -> None:
     memory = None if none else content["content"].get("memory")
     if memory is not None and not (isinstance(memory, dict) and memory.get("content") == "null"):
         raise ModelFileError("it names a cache folder. Save it with memory=None.")
-
-
-def _check_dict(node: dict[str, Any]) -> None:
-    """Refuse dicts whose keys would change, as skops writes them as text."""
-    content, types = node["content"], node["key_types"]["content"]
-    names = {f"{one['__module__']}.{one['__class__']}" for one in types}
-    if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
-        raise ModelFileError("a dict would come back changed. Use numbers or text as keys.")

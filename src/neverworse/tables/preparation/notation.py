@@ -123,7 +123,7 @@ class Reading:
         return self.native.partition("[")[0].rstrip("3264")
 
 
-NUMBERS, DATES = Reading("number"), Reading("date")
+CATEGORY, DATES, DROP, NUMBERS = map(Reading, ("category", "date", "drop", "number"))
 
 
 def normalised(values: pa.Array) -> pa.Array:

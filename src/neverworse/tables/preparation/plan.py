@@ -21,7 +21,7 @@ from neverworse._words import cropped, nearest, percent
 from neverworse.tables._errors import PlanError, TableError
 from neverworse.tables.preparation import columns
 from neverworse.tables.preparation.columns import FEW_VALUES, MAJORITY, Column, DateOrder
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
+from neverworse.tables.preparation.notation import CATEGORY, DATES, DROP, NUMBERS, Reading
 from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
 MAX_LEVELS = 30  # of a category that get an indicator of their own
@@ -34,7 +34,6 @@ CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids under any name
 SENTINELS = {float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7)}
-CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
 # Of plans in files.
@@ -252,9 +251,8 @@ def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
     values, codes = columns.coded(column)
     counted: Counter[str | None] = Counter()
     for value, n_rows in zip(values, np.bincount(codes, minlength=len(values)), strict=True):
-        if n_rows:
-            counted[value] += int(n_rows)
-    return counted
+        counted[value] += int(n_rows)
+    return +counted  # without those that no row has
 
 
 # Plans in files

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from neverworse._words import quoted
 from neverworse.rows import File
@@ -30,8 +30,6 @@ BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
 PIECE_BYTES = 1 << 20  # that are counted at a time
 
-Check = Callable[[str, Sequence[str]], None]
-
 
 def table_files(paths: Sequence[str]) -> list[TableFile]:
     """Return the files of which a table consists."""
@@ -44,7 +42,10 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
     """Read all rows of files with the same columns, whose names are unique; missing is null."""
     tables: list[pa.Table] = []
     for file in files:
-        table = _without_blanks(_read_file(file, options))
+        table = _read_file(file, options)
+        # Spreadsheets put columns without name and values at the end of tables.
+        columns = enumerate(zip(table.column_names, table.columns, strict=True))
+        table = table.select([k for k, (n, c) in columns if n.strip() or c.null_count < len(c)])
         check_unique(file.name, table.column_names)
         tables.append(table)
         others = set(tables[0].column_names) ^ set(table.column_names)
@@ -74,7 +75,7 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def stream_batches(
-    file: TableFile, options: ReadOptions, types: Types, check: Check
+    file: TableFile, options: ReadOptions, types: Types, check: Callable[[str, Sequence[str]], None]
 ) -> Iterator[pa.Table]:
     """Read columns of a file, text as these types, in batches, if `check` accepts all names."""
 
@@ -108,8 +109,10 @@ def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
             table = DelimitedText(file, options).read()
         elif file.format == "json lines":
             table = formats.read_json(file)
+        elif file.format == "parquet":
+            table = formats.valid(parquet.ParquetFile(file.plain, pre_buffer=True).read())
         else:
-            table = formats.read_arrow(file)
+            table = formats.valid(feather.read_table(file.plain))
         return with_nulls(table, options.words)
 
 
@@ -133,13 +136,8 @@ def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
             return values
         return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
 
-    return pa.table(
-        [
-            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
-            for column in table.columns
-        ],
-        schema=table.schema,
-    )
+    columns = [pa.chunked_array(map(with_nulls_in, c.chunks), c.type) for c in table.columns]
+    return pa.table(columns, schema=table.schema)
 
 
 def check_unique(name: str, columns: Sequence[str]) -> None:
@@ -148,12 +146,6 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
     if repeated:
         problem = f"{name} has several columns with the same name: {quoted(repeated)}."
         raise TableError(problem, "Rename them.", code="column", column=repeated[0])
-
-
-def _without_blanks(table: pa.Table) -> pa.Table:
-    """Leave out columns without name and values, which spreadsheets put at the end of tables."""
-    columns = enumerate(zip(table.column_names, table.columns, strict=True))
-    return table.select([k for k, (n, c) in columns if n.strip() or c.null_count < len(c)])
 
 
 # Larger than memory
@@ -288,8 +280,7 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
     marks: tuple[str, ...] = (":",) if file.format == "json lines" else ()
     if file.format == "csv":
         marks = ("\n", DelimitedText(file, options).delimiter)
-    n_bytes, n_cells = Path(file.plain).stat().st_size, 0
-    needed = float(BYTES_PER_CHARACTER * n_bytes)
+    needed, n_cells = float(BYTES_PER_CHARACTER * Path(file.plain).stat().st_size), 0
     with Path(file.plain).open("rb") as stream:
         while needed <= most and marks and (piece := stream.read(PIECE_BYTES)):
             n_cells += sum(piece.count(mark.encode()) for mark in marks)

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
-from pyarrow import feather, parquet
 from pyarrow import json as arrow_json
 
 from neverworse._words import count, install, nearest
@@ -274,13 +273,6 @@ def delimiter_of(text: str) -> str:
 
 
 # Other formats
-
-
-def read_arrow(file: TableFile) -> pa.Table:
-    """Read all rows of a file of Parquet, Feather or Arrow."""
-    if file.format == "parquet":
-        return valid(parquet.ParquetFile(file.plain, pre_buffer=True).read())
-    return valid(feather.read_table(file.plain))
 
 
 def valid(rows: Any) -> Any:
