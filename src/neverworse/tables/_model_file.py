@@ -186,7 +186,6 @@ def refusing(what: str, otherwise: str) -> Iterator[None]:
 def _skops() -> ModuleType:
     """Return skops.io, if it is installed and safe."""
     try:
-        import skops
         import skops.io
         from packaging.version import Version
     except ImportError:
@@ -227,8 +226,7 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     if document["format"] != FORMAT:
         other = f"format {document['format']!r} of neverworse {document['neverworse']}"
         here = f"this neverworse {__version__} reads format {FORMAT}"
-        newer = install("tables", "a newer clone")
-        raise ModelFileError(f"it has {other}, and {here}. {newer}")
+        raise ModelFileError(f"it has {other}, and {here}. {install('tables', 'a newer clone')}")
     seal = document.pop("seal")
     found = {name: _sha256(data) for name, data in members.items() if name != FACTS}
     no_features = document["facts"].get("no_features", [])

@@ -329,9 +329,8 @@ def _sorted_classes(found: Collection[str]) -> AnyArray:
 
 
 def _check(target: Target, suspect: bool) -> None:
-    n_labeled = int(target.labeled.sum())
+    name, n_labeled = target.name, int(target.labeled.sum())
     n_rows, n_classes = len(target.codes), len(target.classes)
-    name = target.name
     suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
     if not n_labeled:
         problem = f"No row has a label: column {name!r} is empty."

@@ -80,8 +80,7 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     found = set(names)
     missing = [name for name in needed if name not in found]
     if missing:
-        extra = [name for name in names if name not in needed]
-        hint = nearest(missing[0], names) if len(missing) == 1 and extra else ""
+        hint = nearest(missing[0], names) if len(missing) == 1 and found - {*needed} else ""
         lacks = f"lacks {count(len(missing), 'column')} that the model was fitted to"
         fix = f"Add what is missing, with empty cells for unknown values. {hint}".rstrip()
         problem = f"The table {lacks}: {quoted(missing)}."

@@ -216,9 +216,7 @@ class StoredTable:
                     first = numbers.stop
                     if wanted.isdisjoint(numbers):
                         continue
-                    batches = opened.iter_batches(
-                        self.batch_rows, row_groups=[group], columns=self.column_names
-                    )
+                    batches = opened.iter_batches(self.batch_rows, [group], self.column_names)
                     for number, batch in zip(numbers, batches, strict=True):
                         if number in wanted:
                             yield with_nulls(pa.Table.from_batches([batch]), self.missing)
