@@ -456,15 +456,13 @@ def test_columns_that_are_missing_later():
         preparation.transform(frame().drop(columns=["number", "whole"]))
 
 
-def test_thousands_of_columns(monkeypatch):
+def test_a_thousand_columns(monkeypatch):
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(20, 3_000))
-    wide = pa.table(list(values.T), [f"c{k}" for k in range(3_000)])
+    values = rng.normal(size=(20, 1_000))
+    wide = pa.table(list(values.T), [f"c{k}" for k in range(1_000)])
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
-    monkeypatch.setattr("neverworse.tables.preparation.MAX_FEATURES", 2_999)
-    with pytest.raises(
-        TableError, match=r"3,000 columns would make 3,000 features, more than 2,999"
-    ):
+    monkeypatch.setattr("neverworse.tables.preparation.MAX_FEATURES", 999)
+    with pytest.raises(TableError, match=r"1,000 columns would make 1,000 features, more than 999"):
         TablePreparation().fit(wide)
 
 

@@ -223,7 +223,7 @@ def test_line_breaks_between_quotes(read, monkeypatch):
 
 
 def test_types_are_found_from_all_rows(read):
-    n = 400_000
+    n = 200_000  # in two parts
     lines = [f"{k},{k},,\n" for k in range(n)]
     content = "int,late float,late text,late number\n" + "".join(lines) + "1,2.5,x,7\n"
     table = read(content)
@@ -375,9 +375,9 @@ def test_json_of_two_types(read):
         read('{"a": 1}\n{"a": "x"}\n', name="t.jsonl")
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl"])
-def test_a_cell_of_40_megabytes(read, name):
-    cell = "x" * 40_000_000
+@pytest.mark.parametrize(("name", "size"), [("t.csv", 10), ("t.csv.gz", 10), ("t.jsonl", 40)])
+def test_a_cell_of_many_megabytes(read, name, size):
+    cell = "x" * (size * 1_000_000)
     content = f'{{"a": 1, "b": "{cell}"}}\n' if "json" in name else f"a,b\n1,{cell}\n2,y\n"
     data = gzip.compress(content.encode(), 1) if name.endswith("gz") else content
     with pytest.raises(TableError, match=r"has a row that is too long to be read\. Look for"):

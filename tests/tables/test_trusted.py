@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -224,36 +224,22 @@ def test_losses_with_nonsense_are_made_or_refused(tmp_path, full, args, content)
     open_and_use(with_attribute(loss(full, args, content), tmp_path))
 
 
-OPEN = """
-import sys
-from neverworse.tables import ModelFileError, load_model
-for path in sys.argv[1:]:
-    try:
-        load_model(path, ours=False)
-        print("opened")
-    except ModelFileError as error:
-        print(error)
-"""
-
-
-def test_an_old_name_of_a_loss_imports_nothing_that_lies_about(tmp_path):
+def test_an_old_name_of_a_loss_imports_nothing_that_lies_about(tmp_path, monkeypatch):
     """Scikit-learn before 1.9 names a module of which anybody may have one of their own."""
-    names = [OLD_LOSS, "_loss.Planted", "_loss.inner.Planted"]
-    paths = []
-    for name in names:
-        (tmp_path / name).mkdir()
-        paths.append(with_attribute(loss(name, []), tmp_path / name))
     for folder in (tmp_path / "_loss", tmp_path / "_loss" / "inner"):
         folder.mkdir()
         planted = "from pathlib import Path\nPath('marker').touch()\n"
         (folder / "__init__.py").write_text(planted + "class CyHalfBinomialLoss: pass\nPlanted = 3")
-    ran = subprocess.run(
-        [sys.executable, "-c", OPEN, *map(str, paths)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,  # where Python looks for modules first
-    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # where Python looks for modules first
+    for name in (OLD_LOSS, "_loss.Planted", "_loss.inner.Planted"):
+        path = with_attribute(loss(name, []), tmp_path)
+        if name == OLD_LOSS == LOSS:
+            load_any_model(path)
+        else:
+            assert "is refused" in refusal(load_any_model, path)
     assert not (tmp_path / "marker").exists()
-    for name, said in zip(names, ran.stdout.splitlines(), strict=True):
-        assert "is refused" in said or name == OLD_LOSS == LOSS
+    monkeypatch.delitem(sys.modules, "_loss", raising=False)
+    importlib.import_module("_loss.inner")  # which would have been found
+    assert (tmp_path / "marker").exists()
+    del sys.modules["_loss"], sys.modules["_loss.inner"]

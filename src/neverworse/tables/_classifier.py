@@ -99,8 +99,7 @@ class TableClassifier(ClassifierMixin, TakesTables):  # type: ignore[misc]
         """
         if not isinstance(y, pa.Array | pa.ChunkedArray):
             y = pa.array(np.asarray(y, dtype=object), from_pandas=True)  # NaN is a missing label
-        labels = pa.table({"y": y})
-        self.fit_target(X, read_target(labels, "y"), sample_weight)
+        self.fit_target(X, read_target(pa.table({"y": y}), "y"), sample_weight)
         return self
 
     def fit_target(self, X: Any, target: Target, sample_weight: Any = None) -> Matrix | Rows:
@@ -108,8 +107,7 @@ class TableClassifier(ClassifierMixin, TakesTables):  # type: ignore[misc]
         table = as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
-        reading = self.get_params(deep=False)
-        del reading["estimator"]
+        reading = {name: getattr(self, name) for name in TablePreparation().get_params()}
         preparation, classifier = TablePreparation(**reading), self._classifier()
         features = fitted_features(preparation, table)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -247,9 +245,8 @@ def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
 
 def calibration_scores(model: Any, X: Any) -> Matrix:
     """Return decisions, or else probabilities, of all classes, or of the second of two."""
-    has_decisions = hasattr(model, "decision_function")
-    scores = model.decision_function(X) if has_decisions else model.predict_proba(X)
-    scores = np.asarray(scores, dtype=np.float64)
+    method = getattr(model, "decision_function", None) or model.predict_proba
+    scores = np.asarray(method(X), dtype=np.float64)
     scores = scores if scores.ndim == 2 else scores[:, None]
     return scores[:, 1:] if scores.shape[1] == 2 else scores
 

@@ -26,7 +26,7 @@ from neverworse import __version__
 from neverworse._files import write_whole
 from neverworse._words import cropped, install, quoted
 from neverworse.tables._errors import AGAIN, ModelFileError
-from neverworse.tables._trusted import NOT_LISTED, checked_tree, is_trusted, nodes_with_file
+from neverworse.tables._trusted import NOT_LISTED, checked_tree, is_trusted
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
@@ -107,15 +107,8 @@ def save_model(
     skops = _skops()
     otherwise = "skops cannot write its contents, or cannot read them back."
     with refusing(f"This {type(model).__name__} cannot be saved", otherwise):
-        members = unzipped(skops.dumps(model))
-        tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
-        names: dict[str, str] = {}  # numbers: skops names members by addresses in memory
-        for node in nodes_with_file(tree):
-            name = f"{len(names)}{Path(node['file']).suffix}"
-            node["file"] = names.setdefault(node["file"], name)
-        arrays = {new: members[old] for old, new in names.items()}
-        members = {SCHEMA: json.dumps(tree).encode()} | arrays
-        _build(tree, members, compiled)  # what cannot be opened again is known now
+        # What cannot be opened again is known now.
+        members, _ = _opened(unzipped(skops.dumps(model)), compiled)
     document = {
         "format": FORMAT,
         "neverworse": __version__,
@@ -173,8 +166,7 @@ def load_model(path: str | Path, *, compiled: bool = False, ours: bool = True) -
             facts, note = document["facts"], _note(document)
             what = f"{path}, written by neverworse {document['neverworse']}, is refused"
     with refusing(what, f"neverworse {__version__} cannot open what it describes. {AGAIN}"):
-        tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
-        model = _build(tree, members, compiled)
+        _, model = _opened(members, compiled)
         if not hasattr(model, "predict"):
             raise ModelFileError(f"a {type(model).__name__} has no method predict. {WITH_SKOPS}")
     return LoadedModel(model, facts, _sha256(contents), note)
@@ -194,7 +186,6 @@ def refusing(what: str, otherwise: str) -> Iterator[None]:
 def _skops() -> ModuleType:
     """Return skops.io, if it is installed and safe."""
     try:
-        import skops
         import skops.io
         from packaging.version import Version
     except ImportError:
@@ -204,29 +195,29 @@ def _skops() -> ModuleType:
     return skops.io
 
 
-def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = False) -> Any:
-    """Return the model that a checked tree describes."""
+def _opened(members: dict[str, bytes], compiled: bool) -> tuple[dict[str, bytes], Any]:
+    """Return those members of a file that were checked, and the model that they describe."""
     from skops.io._protocol import PROTOCOL
 
+    tree, names = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
     protocol = tree.get("protocol")
     if type(protocol) is not int or not OLDEST_PROTOCOL <= protocol <= PROTOCOL:
         other = f"another skops (protocol {cropped(repr(protocol))})"
         raise ModelFileError(f"it was written by {other}. Upgrade both: pip install -U skops")
-    files = {node["file"] for node in nodes_with_file(tree)}
+    arrays = {number: members.get(name, b"") for name, number in names.items()}
     # NumPy opens other formats as well, one of which is a zip archive of any size.
-    if not all(members.get(name, b"").startswith(ARRAY) for name in files):
+    if not all(array.startswith(ARRAY) for array in arrays.values()):
         raise ModelFileError(f"a part of it is missing, or is not an array. {AGAIN}")
     # skops reads what was checked, and nothing else that the file may contain.
-    arrays = {name: members[name] for name in sorted(files)}
-    archive = zipped({SCHEMA: json.dumps(tree).encode()} | arrays)
-    skops = _skops()
+    checked = {SCHEMA: json.dumps(tree).encode()} | arrays
+    skops, archive = _skops(), zipped(checked)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other versions of scikit-learn: a note says so once
         asked = skops.get_untrusted_types(data=archive)
         unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
             raise ModelFileError(f"it contains {quoted(unknown)}, {NOT_LISTED}")
-        return skops.loads(archive, trusted=asked)
+        return checked, skops.loads(archive, trusted=asked)
 
 
 def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
@@ -235,8 +226,7 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     if document["format"] != FORMAT:
         other = f"format {document['format']!r} of neverworse {document['neverworse']}"
         here = f"this neverworse {__version__} reads format {FORMAT}"
-        newer = install("tables", "a newer clone")
-        raise ModelFileError(f"it has {other}, and {here}. {newer}")
+        raise ModelFileError(f"it has {other}, and {here}. {install('tables', 'a newer clone')}")
     seal = document.pop("seal")
     found = {name: _sha256(data) for name, data in members.items() if name != FACTS}
     no_features = document["facts"].get("no_features", [])

@@ -214,13 +214,11 @@ def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
 
 def spelled(classes: Any) -> AnyArray:
     """Return classes as text, the same for 1, 1.0, "1" and for True, "true"; None stays."""
-
-    def text_of(value: Any) -> str | None:
-        text = written(value)
-        text = text.casefold() if text.casefold() in ("true", "false") else text
-        return None if value is None else text
-
-    return np.array([text_of(value) for value in np.asarray(classes).tolist()], object)
+    values = np.asarray(classes).tolist()
+    texts = [None if value is None else written(value) for value in values]
+    lower = [text and text.casefold() for text in texts]
+    pairs = zip(texts, lower, strict=True)
+    return np.array([low if low in ("true", "false") else text for text, low in pairs], object)
 
 
 def _rows_for(model: Any, table: pa.Table) -> Any:

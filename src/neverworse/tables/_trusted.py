@@ -9,7 +9,6 @@ constructors with arguments) are not on the list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -133,38 +132,39 @@ def is_trusted(full: str, *, compiled: bool) -> bool:
     return full in PARTS or (compiled and full in COMPILED)
 
 
-def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
+def checked_tree(tree: Any, *, compiled: bool) -> tuple[Any, dict[str, str]]:
     """Return a copy of what the ``schema.json`` of a file describes, if all is on the lists.
 
     Without the ids, by which a small file could describe a tree of any size, or one that contains
-    itself, and with the modules in which our classes are now.
+    itself, and with the modules in which our classes are now. Members with arrays are numbered, as
+    skops names them by addresses in memory; the names that they had are returned as well.
     """
-    if depth > MAX_DEPTH:
-        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, more than any model needs.")
+    arrays: dict[str, str] = {}
 
-    def checked(parts: dict[str, Any], depth: int) -> dict[str, Any]:
-        return {k: checked_tree(v, compiled=compiled, depth=depth) for k, v in parts.items()}
+    def checked(tree: Any, depth: int, *, may_be_node: bool = True) -> Any:
+        if depth > MAX_DEPTH:
+            problem = f"it is nested more than {MAX_DEPTH} deep, more than any model needs."
+            raise ModelFileError(problem)
+        if isinstance(tree, list):
+            return [checked(part, depth + 1) for part in tree]
+        if not isinstance(tree, dict):
+            return tree
+        is_node = may_be_node and not NODE.isdisjoint(tree)
+        node = _checked_node(tree, compiled) if is_node else tree
+        if is_node and isinstance(name := node.get("file"), str):
+            node["file"] = arrays.setdefault(name, f"{len(arrays)}.npy")
+        # The content of a dict is never a node, though a column of a table may be called __class__.
+        content = "content" if is_node and node["__loader__"] == "DictNode" else None
+        return {k: checked(v, depth + 1, may_be_node=k != content) for k, v in node.items()}
 
-    if isinstance(tree, list):
-        return [checked_tree(part, compiled=compiled, depth=depth + 1) for part in tree]
-    if not isinstance(tree, dict):
-        return tree
-    if not NODE & tree.keys():
-        return checked(tree, depth + 1)
+    return checked(tree, 0), arrays
+
+
+def _checked_node(tree: dict[str, Any], compiled: bool) -> dict[str, Any]:
     node = {key: part for key, part in tree.items() if key != "__id__"}
-    module, name = str(node.get("__module__")), str(node.get("__class__"))
-    if module.startswith("neverworse.") and (ours := our_class(module, name)):
-        node["__module__"] = ours.__module__
-    _check_node(node, compiled)
-    if node["__loader__"] != "DictNode":
-        return checked(node, depth + 1)
-    # The content of a dict is never a node, though a column of a table may be called __class__.
-    content = checked(node.pop("content"), depth + 2)
-    return checked(node, depth + 1) | {"content": content}
-
-
-def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
+    if module.startswith("neverworse.") and (ours := our_class(module, name)):
+        module = node["__module__"] = ours.__module__
     full = f"{module}.{name}"
     shown = cropped(full, 200)
     if loader == "ObjectNode":
@@ -182,9 +182,14 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
             "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )
     if loader == "DictNode":
-        _check_dict(node)
+        content, types = node["content"], node["key_types"]["content"]
+        names = {f"{one['__module__']}.{one['__class__']}" for one in types}
+        # skops writes keys as text.
+        if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
+            raise ModelFileError("a dict would come back changed. Use numbers or text as keys.")
     elif loader == "ObjectNode" and full not in COMPILED:
         _check_attributes(node.get("content"))
+    return node
 
 
 def _check_attributes(content: Any) -> None:
@@ -197,20 +202,3 @@ def _check_attributes(content: Any) -> None:
     memory = None if none else content["content"].get("memory")
     if memory is not None and not (isinstance(memory, dict) and memory.get("content") == "null"):
         raise ModelFileError("it names a cache folder. Save it with memory=None.")
-
-
-def _check_dict(node: dict[str, Any]) -> None:
-    """Refuse dicts whose keys would change, as skops writes them as text."""
-    content, types = node["content"], node["key_types"]["content"]
-    names = {f"{one['__module__']}.{one['__class__']}" for one in types}
-    if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
-        raise ModelFileError("a dict would come back changed. Use numbers or text as keys.")
-
-
-def nodes_with_file(tree: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes whose numbers are in another member of the file."""
-    if isinstance(tree, dict) and "__loader__" in tree and isinstance(tree.get("file"), str):
-        yield tree
-    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-    for part in parts:
-        yield from nodes_with_file(part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,20 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse._words import count, cropped, nearest
 from neverworse.tables._errors import PlanError, TableError
-from neverworse.tables.preparation.columns import (
-    DateOrder,
-    as_table,
-    check_columns,
-    check_known,
-    coded,
-    date_part,
-    find_column,
-    numbers,
-)
-from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation import columns
+from neverworse.tables.preparation.columns import DateOrder, as_table, coded, numbers
+from neverworse.tables.preparation.notation import CATEGORY, DROP, Reading
 from neverworse.tables.preparation.plan import (
-    CATEGORY,
-    DROP,
     MAX_LEVELS,
     ColumnPlan,
     check_readable,
@@ -95,14 +85,14 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
         names = table.column_names
         if not table.num_rows:
             raise TableError("The table has no rows.")
-        columns = self.columns or {}
-        for name in columns:
+        entries = self.columns or {}
+        for name in entries:
             if name not in names:
                 problem = f"The plan has a column {name!r}, but the table does not."
                 raise PlanError(f"{problem} {nearest(name, names)}")
-        known = {name: from_entry(name, entry) for name, entry in columns.items()}
-        check_known(names, self.categorical, "categorical")
-        check_known(names, self.drop, "drop")
+        known = {name: from_entry(name, entry) for name, entry in entries.items()}
+        columns.check_known(names, self.categorical, "categorical")
+        columns.check_known(names, self.drop, "drop")
         # What the options say goes before the plan.
         known |= dict.fromkeys(self.categorical, CATEGORY) | dict.fromkeys(self.drop, DROP)
         return plan_columns(table, known, self.decimal, self.dates)
@@ -122,7 +112,15 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
         self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
         self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
         self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
-        self._fit_numbers(table.num_rows)
+        plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
+        mean = np.array([value for plan in plans for value in plan.means])
+        var = np.array([value for plan in plans for value in plan.variances])
+        # What differs by no more than rounding errors is not blown up.
+        varies = var > (table.num_rows * EPS * mean) ** 2
+        self.scaler_ = Bunch(mean_=mean, scale_=np.sqrt(np.where(varies, var, 1.0)))
+        # Parts of a date are missing together: one indicator is enough.
+        missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
+        self._missing = np.array(missing, dtype=bool)
         self._name_features()
         if len(self.feature_columns_) > MAX_FEATURES:
             made = f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}."
@@ -149,7 +147,7 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
         """Return the features of all rows of a table; messages count them from `first_row` on."""
         check_is_fitted(self, "feature_columns_")
         table = as_table(X)
-        check_columns(table.column_names, self.used_names)
+        columns.check_columns(table.column_names, self.used_names)
         features = np.zeros((table.num_rows, len(self.feature_columns_)))
         readings = {
             name: replace(from_entry(name, self.plan_[name]), native=self.types_[name])
@@ -192,26 +190,19 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
         n_others = len(self.feature_columns_) - len(self.scaler_.mean_)
         return np.append(self.scaler_.mean_, np.zeros(n_others))
 
-    def _fit_numbers(self, n_rows: int) -> None:
-        """Make a scaler of the means and variances that are known already."""
-        plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
-        mean = np.array([value for plan in plans for value in plan.means])
-        var = np.array([value for plan in plans for value in plan.variances])
-        # What differs by no more than rounding errors is not blown up.
-        varies = var > (n_rows * EPS * mean) ** 2
-        self.scaler_ = Bunch(mean_=mean, scale_=np.sqrt(np.where(varies, var, 1.0)))
-        # Parts of a date are missing together: one indicator is enough.
-        missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
-        self._missing = np.array(missing, dtype=bool)
-
     def _fill(
         self, readings: Mapping[str, Reading], out: Matrix, start: int, batch: pa.RecordBatch
     ) -> None:
         """Write the features of some rows, from `start` on, into an array of zeros."""
         mean, scale = self.scaler_.mean_, self.scaler_.scale_
         indicators = len(mean) + np.cumsum(self._missing) - 1
-        for k, (name, values) in enumerate(self._raw_numbers(batch, readings, start)):
-            scaled = (values - mean[k]) / scale[k]
+        names = (*self.number_names_, *self.date_names_)
+        parts = [(name, part) for name in names for part in self.parts_.get(name, ["day"])]
+        for k, (name, part) in enumerate(parts):
+            if part == "day":  # the first one of every column
+                column = pa.chunked_array([batch.column(name)])
+                values = numbers(name, column, readings[name], start)
+            scaled = (columns.date_part(values, part) - mean[k]) / scale[k]
             if not np.isfinite(scaled).all():
                 if np.isinf(scaled).any():
                     raise too_large(name, start + int(np.argmax(np.isinf(scaled))))
@@ -230,15 +221,6 @@ class TablePreparation(TransformerMixin, TakesTables):  # type: ignore[misc]
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
             first += int(places.max()) + 1
-
-    def _raw_numbers(
-        self, batch: pa.RecordBatch, readings: Mapping[str, Reading], start: int
-    ) -> Iterator[tuple[str, Vector]]:
-        """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
-        for name in (*self.number_names_, *self.date_names_):
-            values = numbers(name, pa.chunked_array([batch.column(name)]), readings[name], start)
-            for part in self.parts_.get(name, ["day"]):
-                yield name, date_part(values, part)
 
     def _name_features(self) -> None:
         """Name all features, and give every level of a category the place of its indicator."""
@@ -296,7 +278,7 @@ class Target:
 
 def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
     """Return the labels of a table; without `markers`, no class may look like one."""
-    column = find_column(table, name, "target")
+    column = columns.find_column(table, name, "target")
     if not table.num_rows:
         raise TableError("The table has column names, but no rows.")
     texts, codes = label_texts(column, markers or ())
@@ -347,9 +329,8 @@ def _sorted_classes(found: Collection[str]) -> AnyArray:
 
 
 def _check(target: Target, suspect: bool) -> None:
-    n_labeled = int(target.labeled.sum())
+    name, n_labeled = target.name, int(target.labeled.sum())
     n_rows, n_classes = len(target.codes), len(target.classes)
-    name = target.name
     suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
     if not n_labeled:
         problem = f"No row has a label: column {name!r} is empty."

@@ -15,30 +15,11 @@ import pyarrow.compute as pc
 from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.preparation.notation import (
-    DAY,
-    NUMBERS,
-    ORDERS,
-    THOUSANDS,
-    Numbers,
-    Reading,
-    days,
-    matches,
-    normalised,
-    with_numbered_months,
-)
-from neverworse.tables.reading import StoredTable
+from neverworse.tables.preparation import notation
+from neverworse.tables.preparation.notation import DAY, ORDERS, THOUSANDS, Numbers, Reading
+from neverworse.tables.reading import StoredTable, formats
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.formats import (
-    DELIMITERS,
-    DelimitedText,
-    ReadOptions,
-    as_strings,
-    decoded,
-    is_text,
-    spells_number,
-    written,
-)
+from neverworse.tables.reading.formats import DelimitedText, ReadOptions
 
 DateOrder = Literal["day-first", "month-first"]
 
@@ -87,7 +68,7 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
     for name in wanted:
         if name not in names:
             problem, fix = f"There is no column {name!r} for --{option}", nearest(name, names)
-            marks = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
+            marks = [mark for mark in formats.DELIMITERS if len(names) == 1 and mark in names[0]]
             if marks:
                 problem += f": the whole table is one column, named {cropped(names[0])!r}"
                 fix = f"Name the delimiter: --delimiter {' or '.join(map(repr, marks))}."
@@ -99,8 +80,7 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     found = set(names)
     missing = [name for name in needed if name not in found]
     if missing:
-        extra = [name for name in names if name not in needed]
-        hint = nearest(missing[0], names) if len(missing) == 1 and extra else ""
+        hint = nearest(missing[0], names) if len(missing) == 1 and found - {*needed} else ""
         lacks = f"lacks {count(len(missing), 'column')} that the model was fitted to"
         fix = f"Add what is missing, with empty cells for unknown values. {hint}".rstrip()
         problem = f"The table {lacks}: {quoted(missing)}."
@@ -159,10 +139,10 @@ class Column:
 
 
 def numbers(
-    name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, first_row: int = 0
+    name: str, column: pa.ChunkedArray, reading: Reading = notation.NUMBERS, first_row: int = 0
 ) -> Vector:
     """Return a column as floats, NaN where it has none: dates and durations in days, times in s."""
-    if is_text(column.type):
+    if formats.is_text(column.type):
         texts = Column(name, column)
         values = reading.parse(texts.values)
         wrong = np.isnan(values)
@@ -171,7 +151,7 @@ def numbers(
             fix = correction(text, reading.decimal if reading.kind == "number" else None)
             raise _wrong(name, reading, f"has {text!r}", fix, first_row + texts.first(wrong))
         return np.append(values, np.nan)[texts.codes]
-    column = decoded(column)
+    column = formats.decoded(column)
     kind = column.type
     if not (is_date if reading.kind == "date" else is_number)(kind):
         fix = "Convert them, or write the table as CSV."
@@ -224,14 +204,14 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
 def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Return values as people write them: whole numbers without decimals, NaN as None."""
     if pa.types.is_floating(values.type):
-        return [None if v is None or v != v else written(v) for v in values.to_pylist()]
-    return as_strings(values).to_pylist()
+        return [None if v is None or v != v else formats.written(v) for v in values.to_pylist()]
+    return formats.as_strings(values).to_pylist()
 
 
 def correction(text: str, decimal: str | None) -> str:
     """Return what to do about a cell, in which a number would have this decimal mark."""
     other = {".": ",", ",": "."}.get(decimal or "")
-    if other and text.count(other) == 1 and spells_number(text.replace(other, ".")):
+    if other and text.count(other) == 1 and formats.spells_number(text.replace(other, ".")):
         return f"If {other!r} is the decimal mark of this table: --decimal {other!r}."
     return f"Correct it; if it marks missing values: --missing {text!r}."
 
@@ -259,20 +239,20 @@ def recognise(
     """
     n_values = len(column.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
-    some = normalised(column.values.take(chosen))
+    some = notation.normalised(column.values.take(chosen))
     if n_values <= SAMPLE_VALUES and set(Reading("yes/no").parse(some).tolist()) == {0.0, 1.0}:
         return Reading("yes/no"), ""
-    some_dates = with_numbered_months(some)
-    orders = [order for order in ORDERS if not np.isnan(days(some_dates, order)).all()]
+    some_dates = notation.with_numbered_months(some)
+    orders = [order for order in ORDERS if not np.isnan(notation.days(some_dates, order)).all()]
     if orders:
-        values = with_numbered_months(normalised(column.values))
-        fits = {order: ~np.isnan(days(values, order)) for order in orders}
+        values = notation.with_numbered_months(notation.normalised(column.values))
+        fits = {order: ~np.isnan(notation.days(values, order)) for order in orders}
         if column.n_rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * column.n_known:
             return _date(column, fits, dates), ""
     if np.mean(np.asarray(Numbers(some).bodies.is_valid())) <= MAJORITY / 2.0:
         return None, ""
-    values = normalised(column.values)
-    digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
+    values = notation.normalised(column.values)
+    digits, padded = (notation.matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
     if padded.any() and column.n_rows(digits) > MAJORITY * column.n_known:
         return Reading("category"), (
             f"Codes with leading zeros, such as {column.value(padded)!r}, are treated "
@@ -288,10 +268,10 @@ def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptio
     for file in files:
         table = DelimitedText(file, options).some_rows() if file.format == "csv" else pa.table({})
         for name, column in zip(table.column_names, table.columns, strict=True):
-            values = normalised(column.drop_null().unique())
-            if matches(values, "^-?[0-9]+$").all():
-                codes |= {name} if matches(values, "^0[0-9]").any() else set()
-            elif "." not in decimals or not matches(values, "^-?[0-9]*[.]?[0-9]*$").all():
+            values = notation.normalised(column.drop_null().unique())
+            if notation.matches(values, "^-?[0-9]+$").all():
+                codes |= {name} if notation.matches(values, "^0[0-9]").any() else set()
+            elif "." not in decimals or not notation.matches(values, "^-?[0-9]*[.]?[0-9]*$").all():
                 decimals |= _decimals(values)
     decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
     return replace(options, decimal=decimal, text=options.text | codes)
@@ -367,7 +347,7 @@ def _decimal_mark(
         )
     if len(thousands) == 1:
         return only, ""
-    ungrouped = matches(found.bodies, "^[0-9]{4,}$")
+    ungrouped = notation.matches(found.bodies, "^[0-9]{4,}$")
     if "," in marks and ("." in marks or ungrouped.any()):
         other = column.value(found.marks.get(".", ungrouped))
         raise column.error(

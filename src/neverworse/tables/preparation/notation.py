@@ -111,8 +111,7 @@ class Reading:
         if self._native == "time":  # in seconds
             return DAY * days(pc.binary_join_element_wise("1970-01-01", values, " "), ISO)
         if self.kind == "date":
-            zoned = "tz=" in self.native
-            return days(with_numbered_months(values), self.order or ISO, zoned=zoned)
+            return days(with_numbered_months(values), self.order or ISO, zoned="tz=" in self.native)
         found = Numbers(values)
         fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
@@ -123,7 +122,7 @@ class Reading:
         return self.native.partition("[")[0].rstrip("3264")
 
 
-NUMBERS, DATES = Reading("number"), Reading("date")
+CATEGORY, DATES, DROP, NUMBERS = map(Reading, ("category", "date", "drop", "number"))
 
 
 def normalised(values: pa.Array) -> pa.Array:

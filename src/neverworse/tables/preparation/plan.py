@@ -19,22 +19,9 @@ import pyarrow.compute as pc
 from neverworse._typing import Vector
 from neverworse._words import cropped, nearest, percent
 from neverworse.tables._errors import PlanError, TableError
-from neverworse.tables.preparation.columns import (
-    DATE_PARTS,
-    FEW_VALUES,
-    MAJORITY,
-    Column,
-    DateOrder,
-    as_text,
-    coded,
-    date_part,
-    distinct,
-    is_date,
-    is_number,
-    numbers,
-    recognise,
-)
-from neverworse.tables.preparation.notation import DATES, NUMBERS, Reading
+from neverworse.tables.preparation import columns
+from neverworse.tables.preparation.columns import FEW_VALUES, MAJORITY, Column, DateOrder
+from neverworse.tables.preparation.notation import CATEGORY, DATES, DROP, NUMBERS, Reading
 from neverworse.tables.reading.formats import TEXT, decoded, is_text
 
 MAX_LEVELS = 30  # of a category that get an indicator of their own
@@ -47,7 +34,6 @@ CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids under any name
 SENTINELS = {float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7)}
-CATEGORY, DROP = Reading("category"), Reading("drop")
 CONSTANT = "has the same value in all rows"
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a cycle to show
 # Of plans in files.
@@ -134,7 +120,7 @@ def _plan(
     if reading is None and pa.types.is_dictionary(kind) and kind != TEXT:
         reading = CATEGORY
     elif reading is None and is_text(kind):
-        reading, look = recognise(column, decimal, dates)
+        reading, look = columns.recognise(column, decimal, dates)
         if reading is None or reading == CATEGORY:
             return _text(column, look, "codes" if reading else CATEGORY.words)
     if reading is None:
@@ -153,9 +139,9 @@ def _dropped(column: Column, note: str, look: str = "") -> ColumnPlan:
 def _native(column: Column, decimal: str | None) -> ColumnPlan:
     """Plan a column of a type that the file knows, or that its reader has found."""
     name, data = column.name, column.data
-    if is_date(data.type):
+    if columns.is_date(data.type):
         return _scaled(column, DATES)
-    if not is_number(data.type):
+    if not columns.is_number(data.type):
         kind = cropped(str(data.type))
         look = f"Values of type {kind} are not used: split them into columns of plain values."
         return _dropped(column, f"holds values of type {kind}", look)
@@ -185,14 +171,14 @@ def _all_differ(data: pa.ChunkedArray) -> bool:
 def _scaled(column: Column, reading: Reading) -> ColumnPlan:
     """Plan a column of numbers, or of dates: the day, and cycles that the dates cover."""
     name, n_missing = column.name, column.n_missing
-    values = numbers(name, column.data, reading)
+    values = columns.numbers(name, column.data, reading)
     missing = np.isnan(values)
     known = values[~missing] if missing.any() else values
     dates = reading.kind == "date"
     with np.errstate(over="ignore", invalid="ignore"):
         length, parts = np.ptp(known), {"day": known}
-        for part in DATE_PARTS[1:] if dates else ():
-            place = date_part(known, part)
+        for part in columns.DATE_PARTS[1:] if dates else ():
+            place = columns.date_part(known, part)
             # Of dates that are all on a Monday, only rounding errors would differ.
             if length > LONGER_THAN[part.split(",")[0]] and np.ptp(place) > SAME_POINT:
                 parts[part] = place
@@ -262,12 +248,11 @@ def _levels(column: Column, read_as: str = CATEGORY.words, look: str = "") -> Co
 
 def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
     """Count the levels of a category; None is missing."""
-    values, codes = coded(column)
+    values, codes = columns.coded(column)
     counted: Counter[str | None] = Counter()
     for value, n_rows in zip(values, np.bincount(codes, minlength=len(values)), strict=True):
-        if n_rows:
-            counted[value] += int(n_rows)
-    return counted
+        counted[value] += int(n_rows)
+    return +counted  # without those that no row has
 
 
 # Plans in files
@@ -275,25 +260,25 @@ def level_counts(column: pa.ChunkedArray) -> Counter[str | None]:
 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
     """Return a plan with all that people may want to know to change it, and where to look."""
-    columns = {}
+    entries = {}
     for plan in plans:
         data = table.column(plan.name)
         entry = {"kind": "unreadable"} if plan.error is not None else plan.reading.to_dict()
-        columns[plan.name] = entry | {
+        entries[plan.name] = entry | {
             "read_as": plan.read_as,
             "made_into": "not used: " + plan.note if plan.kind == "dropped" else plan.note,
             "missing": plan.n_missing,
-            "distinct": None if pa.types.is_nested(data.type) else len(distinct(data)[0]),
+            "distinct": None if pa.types.is_nested(data.type) else len(columns.distinct(data)[0]),
             "examples": _examples(data),
             "look": looks.get(plan.name, "") if plan.error is None else str(plan.error),
         }
-    return {MARK: VERSION, "columns": columns}
+    return {MARK: VERSION, "columns": entries}
 
 
 def _examples(data: pa.ChunkedArray) -> list[str]:
     """Return the first different values."""
     some = decoded(data.drop_null().slice(0, 100))
-    texts = map(str, some.to_pylist()) if pa.types.is_nested(some.type) else as_text(some)
+    texts = map(str, some.to_pylist()) if pa.types.is_nested(some.type) else columns.as_text(some)
     different = list(dict.fromkeys(text for text in texts if text is not None))
     return [cropped(text, MAX_EXAMPLE_LENGTH) for text in different[:N_EXAMPLES]]
 
@@ -310,10 +295,10 @@ def from_entry(name: str, entry: Any) -> Reading:
         raise PlanError(f"The plan for column {name!r} cannot be used: {error}.") from None
 
 
-def text_columns(columns: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
+def text_columns(plan: Mapping[str, Any], decimal: str | None) -> frozenset[str]:
     """Return the columns of a plan whose text is left to `Reading.parse`, not to PyArrow."""
     native = (Reading("number", decimal or "."), DATES, DROP)
-    return frozenset(name for name in columns if from_entry(name, columns[name]) not in native)
+    return frozenset(name for name in plan if from_entry(name, plan[name]) not in native)
 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
@@ -321,11 +306,11 @@ def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     make = f"Make one with --plan {path.stem or 'plan'}.json."
     try:
         plan = json.loads(path.read_bytes())
-        columns = plan["columns"].items() if plan[MARK] == VERSION else None
+        entries = plan["columns"].items() if plan[MARK] == VERSION else None
     except (FileNotFoundError, IsADirectoryError):
         raise PlanError(f"There is no plan {path}. {make}") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        columns = None
-    if columns is None:
+        entries = None
+    if entries is None:
         raise PlanError(f"{path} is not a plan of version {VERSION}. {make}")
-    return {name: from_entry(name, entry).to_dict() for name, entry in columns}
+    return {name: from_entry(name, entry).to_dict() for name, entry in entries}

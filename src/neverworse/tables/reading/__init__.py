@@ -12,25 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from neverworse._words import quoted
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
+from neverworse.tables.reading import formats
 from neverworse.tables.reading.files import STDIN, TableFile
-from neverworse.tables.reading.formats import (
-    DelimitedText,
-    ReadOptions,
-    Types,
-    as_strings,
-    decoded,
-    is_text,
-    read_arrow,
-    read_json,
-    read_workbook,
-    spells_number,
-    valid,
-)
+from neverworse.tables.reading.formats import DelimitedText, ReadOptions, Types, spells_number
 
 BATCH_ROWS = 1 << 14
 MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
@@ -40,8 +29,6 @@ BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
 PIECE_BYTES = 1 << 20  # that are counted at a time
-
-Check = Callable[[str, Sequence[str]], None]
 
 
 def table_files(paths: Sequence[str]) -> list[TableFile]:
@@ -55,7 +42,10 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
     """Read all rows of files with the same columns, whose names are unique; missing is null."""
     tables: list[pa.Table] = []
     for file in files:
-        table = _without_blanks(_read_file(file, options))
+        table = _read_file(file, options)
+        # Spreadsheets put columns without name and values at the end of tables.
+        columns = enumerate(zip(table.column_names, table.columns, strict=True))
+        table = table.select([k for k, (n, c) in columns if n.strip() or c.null_count < len(c)])
         check_unique(file.name, table.column_names)
         tables.append(table)
         others = set(tables[0].column_names) ^ set(table.column_names)
@@ -72,11 +62,11 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
 
     def joined(name: str) -> pa.ChunkedArray:
-        plain = [decoded(table.column(name)) for table in tables]
+        plain = [formats.decoded(table.column(name)) for table in tables]
         # Numbers in one file and text in another: text, in which preparation looks for numbers.
         for as_text in (False, True):
             with contextlib.suppress(pa.ArrowException):
-                parts = [pa.table({name: as_strings(c) if as_text else c}) for c in plain]
+                parts = [pa.table({name: formats.as_strings(c) if as_text else c}) for c in plain]
                 return pa.concat_tables(parts, promote_options="permissive").column(0)
         problem = f"Column {name!r} holds values of incompatible types in the files."
         raise TableError(problem, "Make them alike, or remove it.", column=name)
@@ -85,7 +75,7 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def stream_batches(
-    file: TableFile, options: ReadOptions, types: Types, check: Check
+    file: TableFile, options: ReadOptions, types: Types, check: Callable[[str, Sequence[str]], None]
 ) -> Iterator[pa.Table]:
     """Read columns of a file, text as these types, in batches, if `check` accepts all names."""
 
@@ -103,7 +93,7 @@ def stream_batches(
             # No read-ahead: a row group may be larger than the memory that is left.
             stored = parquet.ParquetFile(file.plain, pre_buffer=False, buffer_size=1 << 20)
             columns = list(wanted(stored.schema_arrow.names))
-            batches = map(valid, stored.iter_batches(BATCH_ROWS, columns=columns))
+            batches = map(formats.valid, stored.iter_batches(BATCH_ROWS, columns=columns))
         else:
             table = _read_file(file, options)
             batches = table.select(list(wanted(table.column_names))).to_batches(BATCH_ROWS)
@@ -114,11 +104,15 @@ def stream_batches(
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
     with file.explained():
         if file.format == "excel":
-            return read_workbook(file, options)
+            return formats.read_workbook(file, options)
         if file.format == "csv":
             table = DelimitedText(file, options).read()
+        elif file.format == "json lines":
+            table = formats.read_json(file)
+        elif file.format == "parquet":
+            table = formats.valid(parquet.ParquetFile(file.plain, pre_buffer=True).read())
         else:
-            table = read_json(file) if file.format == "json lines" else read_arrow(file)
+            table = formats.valid(feather.read_table(file.plain))
         return with_nulls(table, options.words)
 
 
@@ -128,13 +122,13 @@ def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
 
     def with_nulls_in(values: Any) -> Any:
         kind = values.type
-        if is_text(kind) and isinstance(values, pa.DictionaryArray):
+        if formats.is_text(kind) and isinstance(values, pa.DictionaryArray):
             texts, codes = with_nulls_in(values.dictionary), values.indices
             if not texts.null_count:
                 return values
             codes = pc.if_else(texts.is_null().take(codes), pa.scalar(None, codes.type), codes)
             return pa.DictionaryArray.from_arrays(codes, values.dictionary, ordered=kind.ordered)
-        if is_text(kind):
+        if formats.is_text(kind):
             found = pc.is_in(pc.utf8_trim_whitespace(values), pa.array(words, kind))
         elif numbers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             found = pc.is_in(values.cast("f8", safe=False), pa.array(numbers))
@@ -142,13 +136,8 @@ def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
             return values
         return pc.if_else(found, pa.scalar(None, kind), values) if pc.any(found).as_py() else values
 
-    return pa.table(
-        [
-            pa.chunked_array([with_nulls_in(chunk) for chunk in column.chunks], column.type)
-            for column in table.columns
-        ],
-        schema=table.schema,
-    )
+    columns = [pa.chunked_array(map(with_nulls_in, c.chunks), c.type) for c in table.columns]
+    return pa.table(columns, schema=table.schema)
 
 
 def check_unique(name: str, columns: Sequence[str]) -> None:
@@ -157,12 +146,6 @@ def check_unique(name: str, columns: Sequence[str]) -> None:
     if repeated:
         problem = f"{name} has several columns with the same name: {quoted(repeated)}."
         raise TableError(problem, "Rename them.", code="column", column=repeated[0])
-
-
-def _without_blanks(table: pa.Table) -> pa.Table:
-    """Leave out columns without name and values, which spreadsheets put at the end of tables."""
-    columns = enumerate(zip(table.column_names, table.columns, strict=True))
-    return table.select([k for k, (n, c) in columns if n.strip() or c.null_count < len(c)])
 
 
 # Larger than memory
@@ -205,7 +188,7 @@ class StoredTable:
 
     def column(self, name: str) -> pa.ChunkedArray:
         kind = self.schema.field(name).type
-        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
+        encoded = [name] if formats.is_text(kind) and not pa.types.is_dictionary(kind) else None
         parts = []
         for file in self.files:
             with file.open(read_dictionary=encoded) as opened:
@@ -233,9 +216,7 @@ class StoredTable:
                     first = numbers.stop
                     if wanted.isdisjoint(numbers):
                         continue
-                    batches = opened.iter_batches(
-                        self.batch_rows, row_groups=[group], columns=self.column_names
-                    )
+                    batches = opened.iter_batches(self.batch_rows, [group], self.column_names)
                     for number, batch in zip(numbers, batches, strict=True):
                         if number in wanted:
                             yield with_nulls(pa.Table.from_batches([batch]), self.missing)
@@ -297,8 +278,7 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
     marks: tuple[str, ...] = (":",) if file.format == "json lines" else ()
     if file.format == "csv":
         marks = ("\n", DelimitedText(file, options).delimiter)
-    n_bytes, n_cells = Path(file.plain).stat().st_size, 0
-    needed = float(BYTES_PER_CHARACTER * n_bytes)
+    needed, n_cells = float(BYTES_PER_CHARACTER * Path(file.plain).stat().st_size), 0
     with Path(file.plain).open("rb") as stream:
         while needed <= most and marks and (piece := stream.read(PIECE_BYTES)):
             n_cells += sum(piece.count(mark.encode()) for mark in marks)

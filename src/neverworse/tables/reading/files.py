@@ -99,8 +99,7 @@ class TableFile:
     @cached_property
     def format(self) -> Format:
         """The format that the first bytes show; where they do not, the name decides."""
-        known = signature(self.head, BINARY)
-        if known:
+        if known := signature(self.head, BINARY):
             return known
         suffixes = [suffix.lower() for suffix in PurePath(self.name).suffixes]
         if suffixes and suffixes[-1] in BINARY_SUFFIXES:

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
-from pyarrow import feather, parquet
 from pyarrow import json as arrow_json
 
 from neverworse._words import count, install, nearest
@@ -109,7 +108,8 @@ class DelimitedText:
         if known is None and b"\x00" in start:
             fix = "Export the table as CSV or Parquet, or name its encoding: --encoding utf-16."
             raise file.error("is neither text nor a known format.", fix)
-        self._encoding = known or "utf-8"
+        name = codecs.lookup(known or "utf-8").name
+        self._encoding = "utf8" if name == "utf-8" else name  # which PyArrow need not recode
         try:  # the first bytes may end within a character
             head = codecs.getincrementaldecoder(self._encoding)().decode(start)
         except UnicodeError:
@@ -122,9 +122,9 @@ class DelimitedText:
 
     def read(self) -> pa.Table:
         """Read all rows; the type of a column is found from all of its values."""
-        convert = self._conversion({n: TEXT for n in self.options.text if n in self.names})
+        types = {name: TEXT for name in self.options.text if name in self.names}
+        read, parse, convert = self._settings(types, PART_BYTES)
         convert.auto_dict_encode = True
-        read, parse = self._reading(PART_BYTES), arrow_csv.ParseOptions(delimiter=self.delimiter)
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
         try:
@@ -176,17 +176,14 @@ class DelimitedText:
         if len(text) == HEAD_CHARACTERS:
             text = text.rpartition("\n")[0] + "\n"
         size = Path(self.file.plain).stat().st_size
-        one_byte = not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32"))
-        if one_byte and size > HEAD_BYTES:
+        if size > HEAD_BYTES and not self._encoding.startswith(("utf-16", "utf-32")):
             with Path(self.file.plain).open("rb") as file:
                 for k in range(1, N_PIECES + 1):
                     file.seek((size - PIECE_BYTES) * k // N_PIECES)
                     lines = file.read(PIECE_BYTES).partition(b"\n")[2].rpartition(b"\n")[0]
                     text += lines.decode(self._encoding, "replace") + "\n"
-        parse = arrow_csv.ParseOptions(
-            delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
-        )
-        convert = self._conversion(dict.fromkeys(self.names, pa.string()))
+        _, parse, convert = self._settings(dict.fromkeys(self.names, pa.string()), PART_BYTES)
+        parse.invalid_row_handler = lambda _: "skip"
         try:
             source = pa.BufferReader(text.encode())
             return arrow_csv.read_csv(source, parse_options=parse, convert_options=convert)
@@ -207,10 +204,10 @@ class DelimitedText:
         return first
 
     def _open(self, types: Types) -> Any:
-        convert = self._conversion(types)
+        read, parse, convert = self._settings(types, BLOCK_BYTES)
+        parse.newlines_in_values = True
         convert.include_columns = list(types)
-        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        return arrow_csv.open_csv(self.file.plain, self._reading(BLOCK_BYTES), parse, convert)
+        return arrow_csv.open_csv(self.file.plain, read, parse, convert)
 
     @contextmanager
     def _rows_checked(self) -> Iterator[None]:
@@ -250,19 +247,14 @@ class DelimitedText:
                     )
                 line = self._n_skipped + rows.line_num + 1
 
-    def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
-        utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
-        encoding = "utf8" if utf8 else self._encoding
-        skipped = self._n_skipped
-        return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size, skip_rows=skipped)
-
-    def _conversion(self, types: Types) -> arrow_csv.ConvertOptions:
-        return arrow_csv.ConvertOptions(
-            column_types=dict(types),
-            strings_can_be_null=True,
-            decimal_point=self.options.decimal or ".",
-            null_values=list(self.options.words),
-        )
+    def _settings(self, types: Types, block_bytes: int) -> tuple[Any, Any, Any]:
+        """Return how PyArrow reads, splits and converts text."""
+        read = arrow_csv.ReadOptions(encoding=self._encoding, block_size=block_bytes)
+        read.skip_rows = self._n_skipped
+        convert = arrow_csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True)
+        convert.decimal_point = self.options.decimal or "."
+        convert.null_values = list(self.options.words)
+        return read, arrow_csv.ParseOptions(delimiter=self.delimiter), convert
 
 
 def delimiter_of(text: str) -> str:
@@ -271,25 +263,16 @@ def delimiter_of(text: str) -> str:
 
     def vote(delimiter: str) -> tuple[float, int]:
         """Return the share of lines with as many columns as the first, and that number."""
-        try:
+        with suppress(csv.Error):
             widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
-        except csv.Error:
-            return 0.0, 0
-        if not widths or widths[0] < 2:
-            return 0.0, 0
-        return widths.count(widths[0]) / len(widths), widths[0]
+            if widths and widths[0] > 1:
+                return widths.count(widths[0]) / len(widths), widths[0]
+        return 0.0, 0
 
     return max(DELIMITERS, key=vote)  # a comma, if none splits them
 
 
 # Other formats
-
-
-def read_arrow(file: TableFile) -> pa.Table:
-    """Read all rows of a file of Parquet, Feather or Arrow."""
-    if file.format == "parquet":
-        return valid(parquet.ParquetFile(file.plain, pre_buffer=True).read())
-    return valid(feather.read_table(file.plain))
 
 
 def valid(rows: Any) -> Any:
