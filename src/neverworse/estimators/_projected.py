@@ -299,8 +299,8 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     @property
     def sparse_soft_labels_(self) -> sparse.csr_array:
         """The same as a sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)."""
-        check_is_fitted(self, "intercept_")
-        return self._soft_labels_.to_sparse()
+        labels = self.soft_labels_
+        return sparse.csr_array(labels.reshape(len(labels), -1))
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
