@@ -68,17 +68,12 @@ def check_names(candidates: list[Any]) -> Named:
 
 def check_classifier(subject: str, estimator: Any) -> None:
     """Raise an error unless an estimator, fitted or not, is a classifier with probabilities."""
-    if isinstance(estimator, type) or not (
-        hasattr(estimator, "predict") and is_classifier(estimator)
-    ):
+    is_instance = hasattr(estimator, "predict_proba") and not isinstance(estimator, type)
+    if not is_instance or not is_classifier(estimator):
         raise ValueError(
-            f"{subject} is not a classifier: {estimator!r}. Pass an instance such as "
-            "LogisticRegression()."
-        )
-    if not hasattr(estimator, "predict_proba"):
-        raise ValueError(
-            f"{subject} ({type(estimator).__name__}) has no predict_proba, but the Brier score "
-            "compares probabilities. Wrap it in sklearn.calibration.CalibratedClassifierCV."
+            f"{subject} is not a classifier with predict_proba, as the Brier score needs it: "
+            f"{estimator!r}. Pass an instance such as LogisticRegression(); wrap a classifier "
+            "without probabilities in sklearn.calibration.CalibratedClassifierCV."
         )
 
 
