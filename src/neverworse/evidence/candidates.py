@@ -25,7 +25,6 @@ from neverworse.estimators import (
     LabeledRows,
     LeastSquaresClassifierCV,
     class_scores,
-    predicted_codes,
     scores_of,
     with_null_markers,
 )
@@ -162,16 +161,6 @@ def scores_of_model(name: str, model: Any, X: Any, response: Response) -> Matrix
     """Return checked scores, one row for each class, or one for the second of two."""
     classes, used = np.sort(np.asarray(model.classes_)), np.ones(_num_samples(X), bool)
     return np.atleast_2d(scores_of(name, model, X, response, classes, used))
-
-
-def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> AnyArray:
-    """Return codes of predicted classes, or probabilities with a column for each class."""
-    if loss == "error":
-        return predicted_codes(name, model.predict(X), classes)
-    found: Matrix = np.asarray(model.predict_proba(X), dtype=np.float64)
-    found = found[:, np.argsort(model.classes_, kind="stable")]
-    scores_of(name, found, X, "predict_proba", classes, np.ones(len(found), bool))  # checks them
-    return found
 
 
 def called(name: str) -> str:

@@ -29,8 +29,8 @@ from neverworse.estimators import (
     fresh_fit,
     has_class_scores,
     in_memory,
-    is_lazy,
     label_array,
+    refuse_chunks,
 )
 from neverworse.evidence.candidates import (
     BASELINE,
@@ -182,11 +182,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         self : object
         """
         with fresh_fit(self):
-            if is_lazy(X):
-                raise TypeError(
-                    "SafeStackingClassifier needs all rows in memory: pass an array, a sparse "
-                    "matrix or a data frame. X.compute() makes one of a Dask collection."
-                )
+            refuse_chunks(self, X, dask=True)
             X, y = indexable(X, label_array(in_memory(y)))
             weights = None
             if sample_weight is not None:
