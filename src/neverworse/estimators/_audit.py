@@ -211,7 +211,10 @@ def audit(
     used = np.ones(n_rows, bool) if weights is None else weights > 0.0
     if not used.any():
         raise ValueError("y has no rows of positive weight: there is nothing to audit.")
-    known = _known_labels(models, y, missing_label, weights, label_bounds)
+    fitted = [(name, model) for name, model in models.items() if not _is_array(model)]
+    classes = shared_classes(fitted) if fitted else _classes_of_arrays(models, y, missing_label)
+    classes, target, unlabeled = split_labels(y, missing_label, classes)
+    known = coded_labels(classes, target.astype(np.intp), unlabeled, weights, label_bounds)
     if class_prior is not None:
         known = with_class_prior(known, class_prior, prior_level)
     f, g = (
@@ -345,16 +348,6 @@ def _check_values(subject: str, scores: Vector, is_probability: bool, n_classes:
                 "Correct them, or leave such rows out (or give them a sample_weight of zero). With "
                 "response='score', arrays may have any numbers: those of the second of two classes."
             )
-
-
-def _known_labels(
-    models: Models, y: Any, missing_label: Any, weights: Vector | None, bounds: Any
-) -> KnownLabels:
-    """Return what is known about the labels, in terms of the classes of the classifiers."""
-    fitted = [(name, model) for name, model in models.items() if not _is_array(model)]
-    classes = shared_classes(fitted) if fitted else _classes_of_arrays(models, y, missing_label)
-    classes, target, unlabeled = split_labels(y, missing_label, classes)
-    return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
 
 
 def shared_classes(named: list[tuple[str, Any]]) -> AnyArray:
