@@ -31,19 +31,20 @@ def least_missed(weights, caps, totals):
     return found.fun
 
 
-def random_problem(rng):
-    k, n = int(rng.integers(2, 6)), int(rng.integers(1, 40))
+def random_problem(rng, most_classes=5):
+    k, n = int(rng.integers(2, most_classes + 1)), int(rng.integers(1, 40))
     caps = rng.choice([0.0, 0.3, 0.5, 1.0], (k, n))
     caps[:, caps.sum(axis=0) < 1.0] = 1.0
     weights = rng.uniform(0.1, 3.0, n) if rng.random() < 0.5 else np.ones(n)
     return weights, caps, Simplex(caps)
 
 
-def test_same_as_a_linear_program():
+@pytest.mark.parametrize(("most_classes", "n_problems"), [(5, 80), (25, 40)])
+def test_same_as_a_linear_program(most_classes, n_problems):
     rng = np.random.default_rng(0)
     answers = []
-    for _ in range(150):
-        weights, caps, shape = random_problem(rng)
+    for _ in range(n_problems):
+        weights, caps, shape = random_problem(rng, most_classes)
         share = rng.dirichlet(np.ones(len(caps))) * weights.sum()
         room = rng.choice([0.0, 0.02, 0.1]) * weights.sum()
         totals = Totals(np.maximum(share - room, 0.0), share + room)
@@ -52,7 +53,7 @@ def test_same_as_a_linear_program():
         if abs(least - MISSED) > 0.1 * MISSED:
             assert answer is bool(least < MISSED)
         answers.append(answer)
-    assert min(answers.count(True), answers.count(False)) > 30
+    assert min(answers.count(True), answers.count(False)) > n_problems / 8
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -66,7 +67,7 @@ def test_totals_of_some_labels(exact):
         assert totals_feasibility(weights, shape, Totals(total, total), MISSED)
 
 
-def test_many_rows_take_no_linear_program():
+def test_many_rows_take_no_large_linear_program():
     rng = np.random.default_rng(2)
     caps = np.where(rng.random((4, 200_000)) < 0.2, 0.5, 1.0)
     weights = np.ones(200_000)

@@ -9,9 +9,23 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from neverworse.evidence.comparisons import DrawnWithoutReplacement, DrawnWithReplacement
+from neverworse.evidence.comparisons import BrierComparison, ErrorComparison
 
 LOG_20 = log(20.0)
+
+
+def without_replacement(m, unit=1.0):
+    """A comparison of m rows on which two classifiers differ."""
+    codes = np.zeros(m, int), np.ones(m, int)
+    return ErrorComparison(*codes, 0.05, (), 2 if unit == 1.0 else 3, range(m))
+
+
+def with_replacement(total, n):
+    """A comparison after n draws of numbers with a sum."""
+    probabilities = np.array([[1.0, 0.0]])
+    process = BrierComparison(probabilities, probabilities[:, ::-1], 0.05, (), "seed")
+    process._total, process.n_counted = total, n
+    return process
 
 
 def falling(n, k):
@@ -39,9 +53,9 @@ def sequences_of(m, total, t):
 
 @cache
 def observed(m, unit, numbers):
-    process = DrawnWithoutReplacement(m, unit, LOG_20)
+    process = without_replacement(m, unit)
     for x in numbers:
-        process.observe(x)
+        process._observe(x)
     return process
 
 
@@ -53,7 +67,7 @@ def test_evidence_equals_its_closed_form_for_all_sequences(m):
             expected = evidence_above(m, null, k, t)
             ones, zeros = (1,) * k, (0,) * (t - k)
             for numbers in (ones + zeros, zeros + ones):
-                found = np.exp(observed(m, 1.0, numbers).log_e(null, above=True))
+                found = np.exp(observed(m, 1.0, numbers)._log_e(null, above=True))
                 assert found == pytest.approx(np.inf if expected is None else float(expected))
 
 
@@ -121,7 +135,7 @@ def test_evidence_against_every_sum_is_expected_not_to_exceed_one(m):
             possible = range(k, m - (t - k) + 1)
             kept = [s for s in possible if against(s, k, t) < 20]
             # The running intersection may be narrower.
-            assert kept[0] <= process.low <= process.high <= kept[-1]
+            assert kept[0] <= process._low <= process._high <= kept[-1]
 
 
 @pytest.mark.parametrize("m", [4, 7, 9])
@@ -130,7 +144,7 @@ def test_interval_ever_misses_the_sum_with_at_most_its_probability(m):
 
         def misses(numbers):
             process = observed(m, 1.0, numbers)
-            return not process.low <= total <= process.high  # noqa: B023
+            return not process._low <= total <= process._high  # noqa: B023
 
         assert ever(m, total, misses) <= Fraction(1, 20)
 
@@ -140,10 +154,10 @@ def test_a_wrong_verdict_is_ever_reached_with_at_most_its_probability(m):
     null = -(-m // 2) - 1
 
     def above(numbers):
-        return observed(m, 1.0, numbers).log_e(null, above=True) >= LOG_20
+        return observed(m, 1.0, numbers)._log_e(null, above=True) >= LOG_20
 
     def below(numbers):
-        return observed(m, 1.0, numbers).log_e(null + 1, above=False) >= LOG_20
+        return observed(m, 1.0, numbers)._log_e(null + 1, above=False) >= LOG_20
 
     for total in range(m + 1):
         assert ever(m, total, above if total <= null else below) <= Fraction(1, 20)
@@ -156,15 +170,14 @@ def test_numbers_of_one_half_keep_evidence_below_one_on_average(population):
     for t in range(1, m + 1):
         processes = [observed(m, 0.5, order[:t]) for order in orders]
         for null in np.arange(total, m, 0.5):  # the sum is not above any of these
-            assert np.mean([np.exp(p.log_e(null, above=True)) for p in processes]) <= 1 + 1e-12
+            assert np.mean([np.exp(p._log_e(null, above=True)) for p in processes]) <= 1 + 1e-12
         for null in np.arange(0.5, total + 0.25, 0.5):
-            assert np.mean([np.exp(p.log_e(null, above=False)) for p in processes]) <= 1 + 1e-12
+            assert np.mean([np.exp(p._log_e(null, above=False)) for p in processes]) <= 1 + 1e-12
     for process in processes:  # all numbers are known
-        assert process.low == process.high == total
+        assert process._low == process._high == total
 
 
 def test_mixture_is_the_integral_over_a_beta_prior():
-    process = DrawnWithReplacement(LOG_20)
     for total, n, mean in [(3, 5, 0.2), (0, 4, 0.7), (2.5, 6, 0.5)]:
 
         def weighed(p, total=total, n=n):
@@ -172,43 +185,45 @@ def test_mixture_is_the_integral_over_a_beta_prior():
 
         top = integrate.quad(weighed, 0, 1, limit=200)[0]
         expected = top / (mean**total * (1 - mean) ** (n - total))
-        assert np.exp(process.log_e(mean, total, n)) == pytest.approx(expected, rel=1e-6)
+        assert np.exp(with_replacement(total, n)._log_e(mean)) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("mean", [0.1, 0.5, 0.83])
 def test_evidence_against_the_true_mean_is_one_on_average(mean):
-    process = DrawnWithReplacement(LOG_20)
     for n in (1, 4, 15):
         chances = [comb(n, k) * mean**k * (1 - mean) ** (n - k) for k in range(n + 1)]
-        values = [np.exp(process.log_e(mean, k, n)) for k in range(n + 1)]
+        values = [np.exp(with_replacement(k, n)._log_e(mean)) for k in range(n + 1)]
         assert np.dot(chances, values) == pytest.approx(1.0)
 
 
 def test_bounds_are_where_the_evidence_is_just_enough():
-    process = DrawnWithReplacement(LOG_20)
-    low, high = process.bounds(14.5, 20)
-    assert low < 14.5 / 20 < high
-    for bound in (low, high):
-        assert process.log_e(bound, 14.5, 20) == pytest.approx(LOG_20)
-    assert process.bounds(0, 3)[0] == 0.0
-    assert process.bounds(0, 0) == (0.0, 1.0)
+    process = with_replacement(14.5, 20)
+    process._update()
+    assert process._low < 14.5 / 20 < process._high
+    for bound in (process._low, process._high):
+        assert process._log_e(bound) == pytest.approx(LOG_20)
+    for n in (3, 0):
+        process = with_replacement(0, n)
+        process._update()
+        assert process._low == 0.0
+        assert (process._high == 1.0) is (n == 0)
 
 
 def test_interval_never_widens_and_ends_at_the_truth():
     rng = np.random.default_rng(0)
     numbers = rng.permutation([1] * 30 + [0] * 20)
-    process = DrawnWithoutReplacement(50, 1.0, LOG_20)
+    process = without_replacement(50)
     widths = []
     for x in numbers:
-        process.observe(x)
-        widths.append(process.high - process.low)
+        process._observe(x)
+        widths.append(process._high - process._low)
     assert (np.diff(widths) <= 0).all()
-    assert process.low == process.high == 30
+    assert process._low == process._high == 30
 
 
 def test_large_populations_stay_finite():
-    process = DrawnWithoutReplacement(100_000, 1.0, LOG_20)
+    process = without_replacement(100_000)
     for x in [1, 1, 0] * 40:
-        process.observe(x)
-    assert 0 < process.log_e(49_999, above=True) < np.inf
-    assert 45_000 < process.low < 66_666 < process.high < 85_000
+        process._observe(x)
+    assert 0 < process._log_e(49_999, above=True) < np.inf
+    assert 45_000 < process._low < 66_666 < process._high < 85_000

@@ -340,10 +340,13 @@ def test_a_moved_model_comes_back_from_a_model_file(tmp_path):
 @pytest.mark.parametrize(
     ("candidates", "words"),
     [
-        ([("svm", LinearSVC())], "no predict_proba.*CalibratedClassifierCV"),
-        ([("svc", SVC())], "no predict_proba"),
-        ([("class", GaussianNB)], "is not a classifier"),
-        ([("number", 3)], "'number' is not a classifier: 3"),
+        (
+            [("svm", LinearSVC())],
+            "classifier with predict_proba.*CalibratedClassifierCV",
+        ),
+        ([("svc", SVC())], r"not a classifier with predict_proba.*: SVC\(\)"),
+        ([("class", GaussianNB)], "is not a classifier.*GaussianNB.*Pass an instance"),
+        ([("number", 3)], "'number' is not a classifier.*: 3. Pass"),
         ([], "at least one"),
         ([GaussianNB()], r"list of \(name, classifier\)"),
         ([("a", GaussianNB()), ("a", GaussianNB())], "unique names"),

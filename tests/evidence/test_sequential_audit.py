@@ -68,15 +68,15 @@ def loss_of(loss, model, X, truth):
     return np.mean(np.sum(errors**2, axis=1)) / (2 if n_classes == 2 else 1)
 
 
-@pytest.mark.parametrize("m", [25, 60])
+@pytest.mark.parametrize("m", [25, 40])
 def test_wrong_decisions_at_the_boundary_are_rare(m):
     """2,000 runs each, also with 300 rows: `python benchmarks/evidence.py audit`."""
     wrong = 0
-    for seed in range(150):
+    for seed in range(100):
         baseline, candidate, X, truth = opposed(m, -(-m // 2) - 1)
         audit = SequentialAudit(baseline, candidate, X, random_state=seed)
         wrong += labeled_until_decided(audit, truth).verdict_ == NOT_WORSE
-    assert wrong <= 14  # more have a probability of 1 % at the limit of 5 %
+    assert wrong <= 10  # more have a probability of 1 % at the limit of 5 %
 
 
 @pytest.mark.parametrize("m", [40, 300])

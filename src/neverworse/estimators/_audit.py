@@ -1,8 +1,4 @@
-"""Audit of any two classifiers: what is certain about their losses, whatever the labels.
-
-Unlike in a fit, the classes are those of the classifiers: y need not have all of them, nor any
-label at all.
-"""
+"""Audit of any two classifiers: what is certain about their losses, whatever the labels."""
 
 from __future__ import annotations
 
@@ -122,19 +118,21 @@ class Audit(Claim):
         return known and self.best_case <= 0.0 <= self.worst_case
 
     def _claim(self) -> str:
-        loss, verdict = self._loss(), self._verdict()
-        these = f"these {count(self.n_labeled + self.n_unlabeled, 'row')}"
+        loss, these = self._loss(), f"these {count(self.n_labeled + self.n_unlabeled, 'row')}"
         if self._is_same:
-            return f"{verdict}: on {these}, candidate and baseline have the same {loss}."
+            return f"No difference: on {these}, candidate and baseline have the same {loss}."
         labels, (low, high) = self.assumptions.labels, map(number, self.baseline_loss)
         if self.n_unlabeled:
+            better, worse = "Never worse", "Never better"
             rows = count(self.n_unlabeled, "unlabeled row")
             truth = f"whatever the true {labels} of the {rows}{self.assumptions.conditions()},"
             change = f"between {_change(self.best_case)} and {_change(self.worst_case)}"
             size = f"between {low} and {high}"
         else:
+            better, worse = "Better", "Worse"
             truth = f"all {labels} are known, and"
             change, size = _change((self.worst_case + self.best_case) / 2.0), low
+        verdict = better if self.holds else worse if self.best_case >= 0.0 else "Not guaranteed"
         return (
             f"{verdict}: {truth} the {loss} of the candidate on {these} is {change} than that of "
             f"the baseline ({size})."
@@ -143,15 +141,6 @@ class Audit(Claim):
     def _loss(self) -> str:
         several = self.assumptions.task == "multiclass" and self.response != "error"
         return _LOSS[self.response] + (" (summed over the classes)" if several else "")
-
-    def _verdict(self) -> str:
-        if self._is_same:
-            return "No difference"
-        if self.holds:
-            return "Never worse" if self.n_unlabeled else "Better"
-        if self.best_case >= 0.0:
-            return "Never better" if self.n_unlabeled else "Worse"
-        return "Not guaranteed"
 
 
 def _change(difference: float) -> str:
@@ -186,7 +175,7 @@ def audit(
     X : array-like, sparse matrix, data frame or anything that the two accept
         Passed on as it is. It may be None if both are arrays.
     y : array-like of shape (n_samples,)
-        Labels, and a marker for rows without one. There may be no label at all.
+        Labels, and a marker for rows without one. Classes may be missing, and even all labels.
     response : {"auto", "predict_proba", "score", "error"}, default="auto"
         What is compared.
 
@@ -222,7 +211,10 @@ def audit(
     used = np.ones(n_rows, bool) if weights is None else weights > 0.0
     if not used.any():
         raise ValueError("y has no rows of positive weight: there is nothing to audit.")
-    known = _known_labels(models, y, missing_label, weights, label_bounds)
+    fitted = [(name, model) for name, model in models.items() if not _is_array(model)]
+    classes = shared_classes(fitted) if fitted else _classes_of_arrays(models, y, missing_label)
+    classes, target, unlabeled = split_labels(y, missing_label, classes)
+    known = coded_labels(classes, target.astype(np.intp), unlabeled, weights, label_bounds)
     if class_prior is not None:
         known = with_class_prior(known, class_prior, prior_level)
     f, g = (
@@ -356,16 +348,6 @@ def _check_values(subject: str, scores: Vector, is_probability: bool, n_classes:
                 "Correct them, or leave such rows out (or give them a sample_weight of zero). With "
                 "response='score', arrays may have any numbers: those of the second of two classes."
             )
-
-
-def _known_labels(
-    models: Models, y: Any, missing_label: Any, weights: Vector | None, bounds: Any
-) -> KnownLabels:
-    """Return what is known about the labels, in terms of the classes of the classifiers."""
-    fitted = [(name, model) for name, model in models.items() if not _is_array(model)]
-    classes = shared_classes(fitted) if fitted else _classes_of_arrays(models, y, missing_label)
-    classes, target, unlabeled = split_labels(y, missing_label, classes)
-    return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
 
 
 def shared_classes(named: list[tuple[str, Any]]) -> AnyArray:

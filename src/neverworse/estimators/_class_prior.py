@@ -161,45 +161,32 @@ def _possible(labels: Labels, weight: float) -> tuple[Vector, Vector]:
 
 
 def totals_feasibility(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -> bool:
-    """Return False if it is proved that no labels of several classes have totals Σ ω q in bounds.
+    """Return whether labels of several classes have totals Σ ω q within bounds.
 
-    The labels nearest to the middle of their sets are sought through the dual, with a multiplier λ
-    for each class. Either they meet the totals for some λ, or λ grows, and shows that no labels do:
-    totals are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together. What
-    misses them by the share `missed` of Σ ω counts as meeting them.
+    Totals are missed by min_q Σ ω q·λ - max_M M·λ or more, all together, for every multiplier λ of
+    the classes with |λ_k| <= 1, and by no more for the best one. Kelley's cutting planes find it:
+    each has the totals of one more corner, and few are needed. What misses the totals by the share
+    `missed` of Σ ω counts as meeting them.
     """
     n_classes, whole = len(totals.low), float(weights.sum())
-    low, high, omega = totals.low / whole, totals.high / whole, weights / whole
-    middle = shape.project(np.full((n_classes, len(weights)), 0.5))
-
-    def negative_dual(both: Vector) -> tuple[float, Vector]:
-        above, below = both.reshape(2, n_classes)
-        q = shape.project(middle - (above - below)[:, None])
-        total = q @ omega
-        square = float(omega @ ((q - middle) ** 2).sum(axis=0))
-        value = 0.5 * square + float(above @ (total - high) - below @ (total - low))
-        return -value, np.concatenate([high - total, total - low])
-
-    def is_impossible(both: Vector) -> bool:
-        above, below = both.reshape(2, n_classes)
-        multiplier = np.broadcast_to((above - below)[:, None], middle.shape)
-        bound = float(above @ high - below @ low) + float(omega @ shape.support(multiplier))
-        return bound < -missed * float(np.abs(above - below).max())
-
-    def stop(both: Vector) -> None:
-        if is_impossible(both):
-            raise StopIteration
-
-    found = optimize.minimize(
-        negative_dual,
-        np.zeros(2 * n_classes),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * (2 * n_classes),
-        callback=stop,
-        options={"maxiter": MAX_FEASIBILITY_STEPS, "ftol": 0.0, "gtol": missed / n_classes},
-    )
-    return not is_impossible(found.x)
+    omega, totals = weights / whole, totals.scaled(1.0 / whole)
+    corner, corners = shape.minimizer(np.zeros((n_classes, len(omega)))), np.empty((0, n_classes))
+    for _ in range(MAX_FEASIBILITY_STEPS):
+        corners = np.vstack([corners, corner @ omega])
+        # λ in two parts that are not negative, and the largest -Σ ω q·λ of these corners
+        best = optimize.linprog(
+            np.concatenate([totals.high, -totals.low, [1.0]]),
+            A_ub=np.column_stack([-corners, corners, -np.ones(len(corners))]),
+            b_ub=np.zeros(len(corners)),
+            bounds=[(0.0, 1.0)] * (2 * n_classes) + [(None, None)],
+        )
+        if best.fun >= -missed:
+            return True
+        multiplier = best.x[:n_classes] - best.x[n_classes:-1]
+        corner = shape.minimizer(np.broadcast_to(multiplier[:, None], corner.shape))
+        if corner @ omega @ multiplier - totals.support(multiplier) > missed:
+            return False
+    return True  # nothing is proved
 
 
 def count_intervals(

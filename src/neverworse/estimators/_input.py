@@ -86,15 +86,16 @@ def is_lazy(X: Any) -> bool:
     return isinstance(X, Rows) or is_dask(X)
 
 
-def refuse_chunks(model: Any, X: Any) -> None:
-    """Raise an error if X is read chunk by chunk, for a model that needs all rows in memory."""
+def refuse_chunks(model: Any, X: Any, dask: bool = False) -> None:
+    """Refuse rows in files, and with `dask` Dask collections, if a model needs all in memory."""
     precomputed = getattr(model, "kernel", None) == "precomputed"
-    if isinstance(X, Rows) or (is_dask(X) and precomputed):
+    if isinstance(X, Rows) or (is_dask(X) and (precomputed or dask)):
         kernel = " with kernel='precomputed'" if precomputed else ""
         raise TypeError(
             f"{type(model).__name__}{kernel} needs all rows in memory: pass an array, a sparse "
-            "matrix or a data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk, "
-            "with a named kernel if n_components is set."
+            "matrix or a data frame, which X.compute() makes of a Dask collection. "
+            "ProjectedLeastSquaresClassifier reads rows chunk by chunk, with a named kernel if "
+            "n_components is set."
         )
 
 

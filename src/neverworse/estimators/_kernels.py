@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -68,7 +67,7 @@ class Kernel:
                 block, self.landmarks, metric=self.metric, filter_params=True, **self.settings
             )
 
-    @cached_property
+    @property
     def is_far(self) -> bool:
         if self.metric != "rbf":
             return False

@@ -10,7 +10,6 @@ from traceback import walk_stack
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
@@ -302,7 +301,3 @@ class SoftLabels:
         labels = np.eye(len(values))[self.codes] if several else self.codes.astype(np.float64)
         labels[self.rows] = values.T if several else values[0]
         return labels
-
-    def to_sparse(self) -> sparse.csr_array:
-        """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
-        return sparse.csr_array(self.to_array().reshape(len(self.codes), -1))

@@ -43,12 +43,6 @@ from neverworse.estimators._linear import (
 )
 from neverworse.projection import Certificate, TrainingRows, project
 
-INTERPOLATES = (
-    "alpha is 0 and the kernel has as many features as there are rows: least squares reproduces "
-    "any labels, so that the constraint set holds every function whose values on the unlabeled "
-    "rows are possible labels. Set alpha to 'loo' or to a positive number."
-)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ProjectedModel(LinearModel):
@@ -108,7 +102,13 @@ class ProjectedModel(LinearModel):
             alpha = supervised.alpha_
             baseline = fit_least_squares(supervised, training, alpha, space, self.rcond)
             if not alpha and training.rows.n_columns >= training.rows.n_rows - 1:
-                warnings.warn(INTERPOLATES, stacklevel=2)
+                warnings.warn(
+                    "alpha is 0 and the kernel has as many features as there are rows: least "
+                    "squares reproduces any labels, so that the constraint set holds every "
+                    "function whose values on the unlabeled rows are possible labels. Set alpha "
+                    "to 'loo' or to a positive number.",
+                    stacklevel=2,
+                )
         same = self.constraint_alpha == "same"
         alpha = supervised.alpha_ if same else float(self.constraint_alpha)
         start, rows = None, space.of_landmarks
@@ -299,8 +299,8 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     @property
     def sparse_soft_labels_(self) -> sparse.csr_array:
         """The same as a sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)."""
-        check_is_fitted(self, "intercept_")
-        return self._soft_labels_.to_sparse()
+        labels = self.soft_labels_
+        return sparse.csr_array(labels.reshape(len(labels), -1))
 
 
 @documented_like(ProjectedLeastSquaresClassifier)

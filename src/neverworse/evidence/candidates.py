@@ -25,7 +25,6 @@ from neverworse.estimators import (
     LabeledRows,
     LeastSquaresClassifierCV,
     class_scores,
-    predicted_codes,
     scores_of,
     with_null_markers,
 )
@@ -68,17 +67,12 @@ def check_names(candidates: list[Any]) -> Named:
 
 def check_classifier(subject: str, estimator: Any) -> None:
     """Raise an error unless an estimator, fitted or not, is a classifier with probabilities."""
-    if isinstance(estimator, type) or not (
-        hasattr(estimator, "predict") and is_classifier(estimator)
-    ):
+    is_instance = hasattr(estimator, "predict_proba") and not isinstance(estimator, type)
+    if not is_instance or not is_classifier(estimator):
         raise ValueError(
-            f"{subject} is not a classifier: {estimator!r}. Pass an instance such as "
-            "LogisticRegression()."
-        )
-    if not hasattr(estimator, "predict_proba"):
-        raise ValueError(
-            f"{subject} ({type(estimator).__name__}) has no predict_proba, but the Brier score "
-            "compares probabilities. Wrap it in sklearn.calibration.CalibratedClassifierCV."
+            f"{subject} is not a classifier with predict_proba, as the Brier score needs it: "
+            f"{estimator!r}. Pass an instance such as LogisticRegression(); wrap a classifier "
+            "without probabilities in sklearn.calibration.CalibratedClassifierCV."
         )
 
 
@@ -167,16 +161,6 @@ def scores_of_model(name: str, model: Any, X: Any, response: Response) -> Matrix
     """Return checked scores, one row for each class, or one for the second of two."""
     classes, used = np.sort(np.asarray(model.classes_)), np.ones(_num_samples(X), bool)
     return np.atleast_2d(scores_of(name, model, X, response, classes, used))
-
-
-def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> AnyArray:
-    """Return codes of predicted classes, or probabilities with a column for each class."""
-    if loss == "error":
-        return predicted_codes(name, model.predict(X), classes)
-    found: Matrix = np.asarray(model.predict_proba(X), dtype=np.float64)
-    found = found[:, np.argsort(model.classes_, kind="stable")]
-    scores_of(name, found, X, "predict_proba", classes, np.ones(len(found), bool))  # checks them
-    return found
 
 
 def called(name: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from scipy import optimize, special
@@ -26,97 +25,6 @@ PRIOR_DRAWS = 10  # the number of draws that the prior expectation of a forecast
 SAME = 1e-12  # differences of probabilities below this are rounding errors
 
 
-class DrawnWithoutReplacement:
-    """Evidence about the sum of numbers 0, ½ or 1 in a finite population.
-
-    There are `size` numbers, multiples of `unit`; `log_threshold` is log(1/δ). With probability
-    1 - δ, the sum of all numbers lies between `low` and `high` at all times.
-    """
-
-    def __init__(self, size: int, unit: float, log_threshold: float) -> None:
-        self.size = size
-        self.unit = unit
-        self.log_threshold = log_threshold
-        self.n_drawn, self.total = 0, 0.0
-        self.low, self.high = 0.0, float(size)
-        self.sums = np.arange(round(size / unit) + 1) * unit
-        # Of every possible sum; minus infinity for sums that the numbers so far exclude.
-        self.log_likelihood = np.zeros(len(self.sums))
-
-    def observe(self, x: float) -> None:
-        """Add the next number, drawn uniformly from those that remain."""
-        mean = (self.sums - self.total) / (self.size - self.n_drawn)
-        mean = np.where(self.log_likelihood == -np.inf, 0.5, mean)  # that of an excluded sum
-        self.log_likelihood += special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean)
-        self.n_drawn += 1
-        self.total += x
-        rest = self.sums - self.total
-        self.log_likelihood[(rest < 0.0) | (rest > self.size - self.n_drawn)] = -np.inf
-        ratio = _log_mean_exp(self.log_likelihood) - self.log_likelihood
-        kept = self.sums[ratio < self.log_threshold]
-        inside = kept[(kept >= self.low) & (kept <= self.high)]
-        # If none is inside, the interval has failed, which has probability δ, and starts again.
-        kept = inside if inside.size else kept
-        self.low, self.high = float(kept[0]), float(kept[-1])
-
-    def log_e(self, null: float, *, above: bool) -> float:
-        """Return the logarithm of the evidence that the sum is above, or below, a possible sum.
-
-        It is the mean likelihood of all larger (smaller) sums relative to that of `null`. If the
-        sum is on the other side of `null`, the evidence is expected to shrink.
-        """
-        alternatives = self.sums > null if above else self.sums < null
-        mean = _log_mean_exp(self.log_likelihood[alternatives])
-        # Sums that are excluded have no evidence, even against a sum that is excluded too.
-        return -np.inf if mean == -np.inf else mean - self.log_likelihood[round(null / self.unit)]
-
-
-class DrawnWithReplacement:
-    """Evidence about the mean of independent numbers between 0 and 1, by a Beta(½, ½) mixture.
-
-    With probability 1 - δ, the mean lies between `low` and `high` at all times.
-    """
-
-    def __init__(self, log_threshold: float) -> None:
-        self.log_threshold = log_threshold
-        self.n_drawn, self.total = 0, 0.0
-        self.low, self.high = 0.0, 1.0
-
-    def observe(self, x: float) -> None:
-        """Add the next number; `update` then narrows the interval."""
-        self.n_drawn += 1
-        self.total += x
-
-    def update(self) -> None:
-        """Narrow the interval by the numbers so far."""
-        low, high = self.bounds(self.total, self.n_drawn)
-        if low <= self.high and self.low <= high:  # otherwise it has failed, and starts again
-            low, high = max(low, self.low), min(high, self.high)
-        self.low, self.high = low, high
-
-    def log_e(self, mean: float, total: float, n_drawn: float) -> float:
-        """Return the logarithm of the evidence against a mean, for numbers with a sum."""
-        missed = n_drawn - total
-        mixture = special.betaln(total + 0.5, missed + 0.5) - special.betaln(0.5, 0.5)
-        return float(mixture - special.xlogy(total, mean) - special.xlog1py(missed, -mean))
-
-    def bounds(self, total: float, n_drawn: float) -> tuple[float, float]:
-        """Return the smallest and the largest mean that numbers with a sum do not exclude."""
-        if n_drawn <= 0:
-            return 0.0, 1.0
-        middle = float(np.clip(total / n_drawn, 0.0, 1.0))
-
-        def excess(mean: float) -> float:
-            return self.log_e(mean, total, n_drawn) - self.log_threshold
-
-        # The evidence against a mean grows with its distance from the middle, where it is least.
-        low = high = middle
-        if excess(middle) < 0.0:
-            low = 0.0 if excess(0.0) < 0.0 else optimize.brentq(excess, 0.0, middle, xtol=1e-12)
-            high = 1.0 if excess(1.0) < 0.0 else optimize.brentq(excess, middle, 1.0, xtol=1e-12)
-        return low, high
-
-
 def random_order(seed: int, n_rows: int) -> list[int]:
     """Return rows in random order, the same in every version of Python and NumPy."""
     draw = random.Random(seed).random
@@ -128,15 +36,16 @@ def _log_mean_exp(values: Vector) -> float:
 
 
 class AuditResult:
-    """A candidate against the baseline: the state of their audit.
+    """A candidate against the baseline: the state of their audit, with probability 1 - δ.
 
-    In subclasses, `draw` returns a row by its position in the order of draws, `count` counts labels
-    up to the first drawn row without one, and there are `interval`, `step` and `expected_labels`,
-    which `SequentialAudit` describes.
+    Labels are turned into numbers between 0 and 1, about which there is evidence. In subclasses,
+    `draw` returns a row by its position in the order of draws, `count` counts labels up to the
+    first drawn row without one, `_low` and `_high` are bounds of the sum or mean of all numbers at
+    all times, and there are `interval`, `step` and `expected_labels`, which `SequentialAudit`
+    describes.
     """
 
     draw: Callable[[int], int | None]
-    _process: Any  # the evidence of the labels so far
 
     def __init__(self, differs: Mask, delta: float, asked: Collection[int]) -> None:
         self._differs, self._asked = differs, asked
@@ -144,18 +53,14 @@ class AuditResult:
         self._log_threshold = math.log(1.0 / delta)
         self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
         self._position = 0  # of the last draw that was new
-
-    @property
-    def n_counted(self) -> int:
-        return self._process.n_drawn
+        self.n_counted, self._total = 0, 0.0
 
     def _forecast(self, boundary: float, prior: float, evidence: float) -> float:
         """Return how many more draws are likely to show that their mean is not the boundary.
 
         They are taken to have a mean between that of the draws so far and a prior expectation.
         """
-        process = self._process
-        mean = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
+        mean = (self._total + PRIOR_DRAWS * prior) / (self.n_counted + PRIOR_DRAWS)
         rate = special.rel_entr(mean, boundary) + special.rel_entr(1.0 - mean, 1.0 - boundary)
         missing = self._log_threshold - evidence
         return float(np.clip(missing / rate, 1.0, MOST_REPEATS)) if rate > 0.0 else MOST_REPEATS
@@ -197,8 +102,11 @@ class ErrorComparison(AuditResult):
         self._baseline, self._candidate = baseline, candidate
         self._order = [row for row in order if self._differs[row]]
         m = self.n_differing
-        unit = 1.0 if n_classes == 2 else 0.5
-        self._process = DrawnWithoutReplacement(m, unit, self._log_threshold)
+        self._low, self._high = 0.0, float(m)
+        self._unit = unit = 1.0 if n_classes == 2 else 0.5
+        self._sums = np.arange(round(m / unit) + 1) * unit
+        # Of every possible sum; minus infinity for sums that the numbers so far exclude.
+        self._log_likelihood = np.zeros(len(self._sums))
         # The largest sum with which the candidate is worse, and the smallest with which it is not.
         self._worse = math.ceil(m / 2.0 / unit - 1.0) * unit
         self._not_worse = self._worse + unit
@@ -209,17 +117,44 @@ class ErrorComparison(AuditResult):
     def count(self, labels: Mapping[int, int]) -> None:
         while (row := self.draw(self.n_counted)) is not None and row in labels:
             hits = labels[row] == self._candidate[row], labels[row] == self._baseline[row]
-            self._process.observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
+            self._observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
             if self.verdict == UNDECIDED:
-                if self._process.log_e(self._worse, above=True) >= self._log_threshold:
+                if self._log_e(self._worse, above=True) >= self._log_threshold:
                     self.verdict = NOT_WORSE
-                elif self._process.log_e(self._not_worse, above=False) >= self._log_threshold:
+                elif self._log_e(self._not_worse, above=False) >= self._log_threshold:
                     self.verdict = WORSE
+
+    def _observe(self, x: float) -> None:
+        """Add the next number, drawn uniformly from those that remain."""
+        mean = (self._sums - self._total) / (self.n_differing - self.n_counted)
+        mean = np.where(self._log_likelihood == -np.inf, 0.5, mean)  # that of an excluded sum
+        self._log_likelihood += special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean)
+        self.n_counted += 1
+        self._total += x
+        rest = self._sums - self._total
+        self._log_likelihood[(rest < 0.0) | (rest > self.n_differing - self.n_counted)] = -np.inf
+        ratio = _log_mean_exp(self._log_likelihood) - self._log_likelihood
+        kept = self._sums[ratio < self._log_threshold]
+        inside = kept[(kept >= self._low) & (kept <= self._high)]
+        # If none is inside, the interval has failed, which has probability δ, and starts again.
+        kept = inside if inside.size else kept
+        self._low, self._high = float(kept[0]), float(kept[-1])
+
+    def _log_e(self, null: float, *, above: bool) -> float:
+        """Return the logarithm of the evidence that the sum is above, or below, a possible sum.
+
+        It is the mean likelihood of all larger (smaller) sums relative to that of `null`. If the
+        sum is on the other side of `null`, the evidence is expected to shrink.
+        """
+        alternatives = self._sums > null if above else self._sums < null
+        mean = _log_mean_exp(self._log_likelihood[alternatives])
+        # Sums that are excluded have no evidence, even against a sum that is excluded too.
+        return -np.inf if mean == -np.inf else mean - self._log_likelihood[round(null / self._unit)]
 
     @property
     def interval(self) -> tuple[float, float]:
         m, n = self.n_differing, len(self._baseline)
-        return (m - 2.0 * self._process.high) / n, (m - 2.0 * self._process.low) / n
+        return (m - 2.0 * self._high) / n, (m - 2.0 * self._low) / n
 
     @property
     def step(self) -> float:
@@ -229,12 +164,11 @@ class ErrorComparison(AuditResult):
     def expected_labels(self) -> int:
         if self.verdict != UNDECIDED:
             return 0
-        process, m = self._process, self.n_differing
-        above = process.total >= 0.5 * process.n_drawn
+        above = self._total >= 0.5 * self.n_counted
         null, prior = (self._worse, 0.75) if above else (self._not_worse, 0.25)
-        draws = self._forecast(null / m, prior, process.log_e(null, above=above))
+        draws = self._forecast(null / self.n_differing, prior, self._log_e(null, above=above))
         # Without replacement, each label is more informative the fewer are left.
-        return max(1, round(1.0 / (1.0 / draws + 1.0 / (m - process.n_drawn))))
+        return max(1, round(1.0 / (1.0 / draws + 1.0 / (self.n_differing - self.n_counted))))
 
     def numbers(self) -> list[float]:
         """Return numbers that identify the comparison."""
@@ -248,8 +182,9 @@ class BrierComparison(AuditResult):
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
     class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown. In
     rows drawn in proportion to the range of t, with replacement, its position in that range has a
-    mean θ that gives the sum over all rows: one unknown for every step a. Classifiers are given by
-    their probabilities, with a column for each class.
+    mean θ that gives the sum over all rows: one unknown for every step a. The evidence about it is
+    a Beta(½, ½) mixture. Classifiers are given by their probabilities, with a column for each
+    class.
     """
 
     def __init__(
@@ -270,7 +205,7 @@ class BrierComparison(AuditResult):
         self._edges = np.cumsum(ranges[self._rows])
         self._random = random.Random(seed)  # the same draws in every version of Python
         self._drawn: list[int] = []
-        self._process = DrawnWithReplacement(self._log_threshold)
+        self._low, self._high = 0.0, 1.0
         self._known: dict[int, float] = {}  # of counted rows, their positions in the range
 
     def draw(self, number: int) -> int | None:
@@ -290,14 +225,38 @@ class BrierComparison(AuditResult):
             repeats += 1
             if row not in self._known:
                 repeats = 0
-                self._process.update()
+                self._update()
                 low, whole = self._lowest[row], self._ranges[row]
                 self._known[row] = float((self._t[row, labels[row]] - low) / whole)
-            self._process.observe(self._known[row])
-        self._process.update()
+            self.n_counted += 1
+            self._total += self._known[row]
+        self._update()
         if self.verdict == UNDECIDED:
             low, high = self.interval
             self.verdict = NOT_WORSE if high <= 0.0 else WORSE if low > 0.0 else UNDECIDED
+
+    def _update(self) -> None:
+        """Narrow the interval of the mean by the numbers so far."""
+        if not self.n_counted:
+            return
+        low = high = float(np.clip(self._total / self.n_counted, 0.0, 1.0))
+
+        def excess(mean: float) -> float:
+            return self._log_e(mean) - self._log_threshold
+
+        # The evidence against a mean grows with its distance from the middle, where it is least.
+        if excess(low) < 0.0:
+            low = 0.0 if excess(0.0) < 0.0 else optimize.brentq(excess, 0.0, low, xtol=1e-12)
+            high = 1.0 if excess(1.0) < 0.0 else optimize.brentq(excess, high, 1.0, xtol=1e-12)
+        if low <= self._high and self._low <= high:  # otherwise it has failed, and starts again
+            low, high = max(low, self._low), min(high, self._high)
+        self._low, self._high = low, high
+
+    def _log_e(self, mean: float) -> float:
+        """Return the logarithm of the evidence against a mean."""
+        missed = self.n_counted - self._total
+        mixture = special.betaln(self._total + 0.5, missed + 0.5) - special.betaln(0.5, 0.5)
+        return float(mixture - special.xlogy(self._total, mean) - special.xlog1py(missed, -mean))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -312,15 +271,15 @@ class BrierComparison(AuditResult):
         return float(np.clip(gain / self._squares, 0.0, 1.0))
 
     def _bounds(self) -> tuple[float, float]:
-        """Return bounds of θ: those of the process, and what the labels so far make certain."""
+        """Return bounds of θ: by the evidence, and by what the labels so far make certain."""
         if not self.n_differing:
             return 0.0, 0.0
         rows = np.fromiter(self._known, np.intp)
         shares = self._ranges[rows] / self._range
         certain = float(shares @ np.fromiter(self._known.values(), np.float64))
         missing = 1.0 - float(shares.sum()) if len(rows) < self.n_differing else 0.0
-        low = max(self._process.low, certain)
-        return low, max(low, min(self._process.high, certain + max(missing, 0.0)))
+        low = max(self._low, certain)
+        return low, max(low, min(self._high, certain + max(missing, 0.0)))
 
     def _change(self, theta: float) -> float:
         """Return the change of the loss per row from the baseline to the candidate."""
@@ -330,12 +289,11 @@ class BrierComparison(AuditResult):
     def expected_labels(self) -> int:
         if self.verdict != UNDECIDED or not self._n_open():
             return 0
-        process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
+        boundary = (self._squares / 2.0 - self._offset) / self._range
         # The mean if the probabilities of the candidate, or those of the baseline, were right.
-        side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
+        side = 0.5 if self._total >= boundary * self.n_counted else -0.5
         prior = boundary + side * self._squares / self._range
-        evidence = process.log_e(boundary, process.total, process.n_drawn)
-        draws = self._forecast(boundary, prior, evidence)
+        draws = self._forecast(boundary, prior, self._log_e(boundary))
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
         shares[list(self._asked)] = 0.0
         new = -np.expm1(draws * np.log1p(-shares))

@@ -52,7 +52,7 @@ class LabelSuggestions:
         )
 
 
-@documented_like(LeastSquaresClassifierCV)
+@documented_like(LeastSquaresClassifierCV, LeastSquaresClassifierCV.fit)
 @single_threaded_blas()
 def suggest_labels(
     X: Any,
@@ -74,16 +74,12 @@ def suggest_labels(
     ----------
     X : array-like, sparse matrix, Dask collection, or X of `neverworse.rows.open_parquet`
         Labeled and unlabeled rows.
-    y : array-like of shape (n_samples,)
-        Labels of two or more classes, and a marker for rows without one.
+    {y}
     n : int, default=10
         Number of rows to suggest.
     alpha : "loo" or float, default="loo"
         Ridge penalty; "loo" chooses it by leave-one-out, as `LeastSquaresClassifierCV` does.
-    fit_intercept : bool, default=True
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative. Rows of weight zero are not suggested.
-    {missing_label}
+    {fit_intercept, sample_weight, missing_label}
 
     Returns
     -------

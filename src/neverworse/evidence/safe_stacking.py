@@ -29,8 +29,8 @@ from neverworse.estimators import (
     fresh_fit,
     has_class_scores,
     in_memory,
-    is_lazy,
     label_array,
+    refuse_chunks,
 )
 from neverworse.evidence.candidates import (
     BASELINE,
@@ -67,7 +67,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     Parameters
     ----------
     baseline : classifier or None, default=None
-        The classifier to improve. None: ``LeastSquaresClassifierCV()``.
+        The classifier to improve. None: ``LeastSquaresClassifierCV()``. Classifiers that take
+        weights in `fit` get those of the rows.
     candidates : list of (str, classifier) or None, default=None
         Semi-supervised ones (of neverworse and `sklearn.semi_supervised`, and pipelines and
         searches of them) are fitted to all rows, all others to the labeled rows only. None: ICLS,
@@ -163,6 +164,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     __dask_tokenize__ = LeastSquaresClassifierCV.__dask_tokenize__
 
+    @documented_like(LeastSquaresClassifierCV.fit)
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -171,25 +173,16 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or anything else the classifiers accept
-            Labeled and unlabeled rows, in any order. Without unlabeled rows, the statement is about
-            new rows from the same distribution.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one. At least ten rows
-            need a label.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights of the rows in the loss, passed on to the classifiers that take
-            them. Rows of weight zero are ignored.
+            At least ten labeled rows, and unlabeled ones, in any order. Without unlabeled rows, the
+            statement is about new rows from the same distribution.
+        {y, sample_weight}
 
         Returns
         -------
         self : object
         """
         with fresh_fit(self):
-            if is_lazy(X):
-                raise TypeError(
-                    "SafeStackingClassifier needs all rows in memory: pass an array, a sparse "
-                    "matrix or a data frame. X.compute() makes one of a Dask collection."
-                )
+            refuse_chunks(self, X, dask=True)
             X, y = indexable(X, label_array(in_memory(y)))
             weights = None
             if sample_weight is not None:

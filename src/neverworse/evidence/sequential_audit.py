@@ -15,16 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._files import write_whole
-from neverworse._typing import Indices
+from neverworse._typing import AnyArray, Indices, Matrix
 from neverworse._words import count, number, printed
-from neverworse.estimators import shared_classes
-from neverworse.evidence.candidates import (
-    BASELINE,
-    check_classifier,
-    check_names,
-    moved,
-    responses,
-)
+from neverworse.estimators import predicted_codes, scores_of, shared_classes
+from neverworse.evidence.candidates import BASELINE, check_classifier, check_names, moved
 from neverworse.evidence.comparisons import (
     NOT_WORSE,
     UNDECIDED,
@@ -142,9 +136,7 @@ class SequentialAudit:
             if loss == "brier":
                 check_classifier(f"The classifier {name!r}", model)
         self.classes_ = shared_classes([(f"classifier {name!r}", model) for name, model in models])
-        self._responses = [
-            responses(name, model, X_unlabeled, loss, self.classes_) for name, model in models
-        ]
+        self._responses = [self._response(name, model) for name, model in models]
         self._n_rows = len(self._responses[0])
         if not self._n_rows:
             raise ValueError("X_unlabeled has no rows, but an audit asks for labels of some.")
@@ -152,6 +144,16 @@ class SequentialAudit:
         self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels
         self._count_all()
+
+    def _response(self, name: str, model: Any) -> AnyArray:
+        """Return codes of predicted classes, or probabilities with a column for each class."""
+        if self.loss == "error":
+            return predicted_codes(name, model.predict(self._X), self.classes_)
+        found: Matrix = np.asarray(model.predict_proba(self._X), dtype=np.float64)
+        found = found[:, np.argsort(model.classes_, kind="stable")]
+        every = np.ones(len(found), bool)
+        scores_of(name, found, self._X, "predict_proba", self.classes_, every)  # checks them
+        return found
 
     def _count_all(self) -> None:
         """Start again, and count all labels."""
