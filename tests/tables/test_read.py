@@ -270,6 +270,23 @@ def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
     assert table.column("a").to_pylist() == ["x", *[None] * (len(WORDS) + 2)]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.jsonl", "t.xlsx"])
+def test_numbers_for_missing_values_in_all_formats(read, name):
+    numbers = pa.table({"a": [1.5, -999.0, 3.0]})
+    content = {
+        "t.csv": csv_bytes(numbers),
+        "t.parquet": parquet_bytes(numbers),
+        "t.arrow": ipc_bytes(numbers),
+        "t.jsonl": "\n".join(map(json.dumps, numbers.to_pylist())).encode(),
+        "t.xlsx": xlsx_bytes(numbers),
+    }[name]
+    assert read(content, name=name, missing=("-999",)).column("a").is_null().to_pylist() == [
+        False,
+        True,
+        False,
+    ]
+
+
 def test_rows_that_are_too_long(read):
     with pytest.raises(TableError, match=r"has 4 cells in line 3, but 3 columns. Put quotes"):
         read("a,b,c\n1,2,3\n1,2,3,4\n")

@@ -104,8 +104,8 @@ def stream_batches(
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
     with file.explained():
         if file.format == "excel":
-            return formats.read_workbook(file, options)
-        if file.format == "csv":
+            table = formats.read_workbook(file, options)
+        elif file.format == "csv":
             table = DelimitedText(file, options).read()
         elif file.format == "json lines":
             table = formats.read_json(file)
