@@ -172,6 +172,5 @@ class TrainingRows:
             return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]
-        if self.at_hand is not None:
-            return DenseRows(self.at_hand), labels.target[:, chosen], weights
-        return self.rows.some(chosen), labels.target[:, chosen], weights
+        rows = self.rows.some(chosen) if self.at_hand is None else DenseRows(self.at_hand)
+        return rows, labels.target[:, chosen], weights

@@ -167,8 +167,7 @@ class MatrixFreeCoordinates(Coordinates):
             these = slice(lo, lo + AT_ONCE)
             taken = points.rows.take(used[these])
             taken = taken if shift is None else taken - shift
-            one = np.ones(len(taken))
-            forms[these] = self.adjoint(taken, one) if points.with_one else self.adjoint_coef(taken)
+            forms[these] = self.apply(taken) if points.with_one else self.adjoint_coef(taken)
             forms[these] *= root[these, None]
             basis[these] = self.solve(forms[these], 0.0, stop=stop).x
             if stop():
