@@ -173,14 +173,13 @@ class _Outcome:
 
     def reason(self, moved: bool, budget: Budget) -> Reason:
         """Return why nothing was improved; empty if something was."""
-        unfinished: Reason = "stopped early" if budget.exhausted else "no progress"
-        if self.solution is None and self.converged:
+        if moved:
+            return ""
+        if not self.converged:
+            return "stopped early" if budget.exhausted else "no progress"
+        if self.solution is None:
             return "no unlabeled rows"
-        if self.direction.is_zero:
-            return "inside" if self.converged else unfinished
-        if not moved:
-            return "rounding" if self.converged else unfinished
-        return ""
+        return "inside" if self.direction.is_zero else "rounding"
 
 
 @dataclass(frozen=True)

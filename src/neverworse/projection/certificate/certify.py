@@ -62,11 +62,7 @@ class LossDifference:
     baseline: tuple[float, float]
 
     def score_error(self, of_t: float, of_baseline: float) -> float:
-        """Return how much errors of the scores can move `worst` and `best`.
-
-        Given are weighted norms of the errors of the score differences and of the baseline's
-        scores.
-        """
+        """Return how much errors of score differences and scores of such norms can move both."""
         spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_width) + of_t
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
 
@@ -219,14 +215,13 @@ class Certifier:
         full = self.evaluate(direction, multiplier)
         if not self.geometry.guaranteed or (converged and full.is_never_worse):
             return full
-        quadratic = full.squared_step(self.geometry.alpha)
-        if quadratic > 0.0:
-            length = (quadratic - full.difference.worst) / (2.0 * quadratic)
-            if length > 0.0:
-                shift = None if multiplier is None else length * multiplier
-                part = self.evaluate(direction.scaled(length), shift)
-                if part.is_never_worse:
-                    return part
+        quadratic, worst = full.squared_step(self.geometry.alpha), full.difference.worst
+        length = (quadratic - worst) / (2.0 * quadratic) if quadratic > 0.0 else 0.0
+        if length > 0.0:
+            shift = None if multiplier is None else length * multiplier
+            part = self.evaluate(direction.scaled(length), shift)
+            if part.is_never_worse:
+                return part
         return self.evaluate(direction.scaled(0.0), None)
 
     def evaluate(self, direction: Weights, multiplier: Vector | None) -> Evaluated:

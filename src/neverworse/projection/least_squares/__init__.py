@@ -87,8 +87,11 @@ def _coefficients(
         right = free.adjoint_coef(_cross(sums, residual, weights))
         return free.coef(free.solve(right, 0.0).x), sums
     if rcond is not None:
-        second = moments(rows, weights, centre=fit_intercept)
-        return _truncated(second, residual, weights, alpha, rcond), second
+        sums = moments(rows, weights, centre=fit_intercept)
+        values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
+        seen = values > rcond * max(values[-1], 0.0)
+        values, vectors = values[seen], vectors[:, seen]
+        return ((_cross(sums, residual, weights) @ vectors) / values) @ vectors.T, sums
     centred = factor(rows, weights, alpha, fit_intercept, residual)
     if centred.solution is not None:
         return centred.solution, centred.moments
@@ -105,15 +108,6 @@ def _normal_equations(
     summed, total = sums.rows.score_weighted_sum(coef, -(coef @ sums.centre), error)
     gradient = _centred(sums, summed, total) - alpha * coef
     return coef + (gradient @ basis) @ basis.T
-
-
-def _truncated(
-    sums: Moments, residual: Matrix, weights: Vector | None, alpha: float, rcond: float
-) -> Matrix:
-    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(len(sums.gram)))
-    kept = values > rcond * max(values[-1], 0.0)
-    vectors = vectors[:, kept]
-    return ((_cross(sums, residual, weights) @ vectors) / values[kept]) @ vectors.T
 
 
 def _cross(sums: Moments, residual: Matrix, weights: Vector | None) -> Matrix:

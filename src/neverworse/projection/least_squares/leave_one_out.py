@@ -295,24 +295,18 @@ class Fit:
 
         The vectors are divided by the roots of their eigenvalues: once to be multiplied with the
         rows, once with others. The last number says by how much rounding errors have grown.
+
+        If columns have any scale, or depend on each other: which directions there are is decided
+        for columns of equal length, as it must not depend on their scales. But the penalty is one
+        of the columns as they are. One-sided Jacobi rotations find their singular values, each to
+        full accuracy, from the factor of full rank.
         """
         if not self.columns.size:
             return triangle, triangle, np.zeros(0), 1.0
         _, singular, right = svd(triangle)
-        if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
-            return self._uneven_eigenvectors(triangle, rounding)
-        basis = right.T / singular
-        return basis, basis, singular**2, float(singular[0] / singular[-1])
-
-    def _uneven_eigenvectors(
-        self, triangle: Matrix, rounding: float
-    ) -> tuple[Matrix, Matrix, Vector, float]:
-        """Find the eigenvectors of rows whose columns have any scale, or depend on each other.
-
-        Which directions there are is decided for columns of equal length: it must not depend on
-        their scales. But the penalty is one of the columns as they are. One-sided Jacobi rotations
-        find their singular values, each to full accuracy, from the factor of full rank.
-        """
+        if len(right) == len(self.columns) and EVEN * singular[-1] >= singular[0]:
+            basis = right.T / singular
+            return basis, basis, singular**2, float(singular[0] / singular[-1])
         length = np.sqrt(np.sum(triangle**2, axis=0))
         _, singular, right = svd(triangle / length)
         # What floating point cannot know: the rounding of the data, measured against their spread.

@@ -22,7 +22,7 @@ import numpy as np
 
 from neverworse._budget import Budget
 from neverworse._iterations import LowRank, accelerated_gradient, conjugate_gradients, low_rank
-from neverworse._typing import Mask, Matrix
+from neverworse._typing import Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.solver.newton import MatrixFreeNewton
 from neverworse.projection.solver.newton_system import ROUGH
@@ -51,6 +51,7 @@ class RowSystem:
         self.space = space
         self.alpha = space.alpha
         self.root = np.sqrt(space.weights)[:, None]
+        self._seen = space.weights > 0.0
         self._n_classes = n_classes
         self._budget = budget  # ends iterations, and is told about products: passes over the rows
 
@@ -97,10 +98,6 @@ class RowSystem:
         scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
         scores *= self.root
         return scores
-
-    @cached_property
-    def _seen(self) -> Mask:
-        return self.root[:, 0] > 0.0
 
     @cached_property
     def directions(self) -> LowRank:

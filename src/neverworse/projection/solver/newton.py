@@ -113,7 +113,9 @@ class Newton:
     def start(self, z: Matrix, q: Matrix) -> Iterate:
         """Return where to start: at a dual point, with soft labels that need not belong to it."""
         primal = self._primal(q)
-        balance = None if self.totals is None else Balance.start(self.totals, z, primal)
+        balance = None
+        if self.totals is not None:
+            balance = Balance(self.totals, self.totals.project(primal[:, -1]), z[:, -1].copy())
         return Iterate(z, self.hinges.scores(z), self.matvec(z), q, primal, balance)
 
     def descend(self, at: Iterate, centre: Matrix, sigma: float, accuracy: float) -> Descent:
@@ -251,8 +253,7 @@ class MatrixFreeNewton(Newton):
     ) -> Matrix:
         weights = self.hinges.weights
         curvature = Curvature.of(self.shape, at.soft, weights, sigma)
-        finest, coarsest = FORCING
-        target = min(max(accuracy, finest), coarsest) * float(np.linalg.norm(gradient))
+        target = float(np.clip(accuracy, *FORCING) * np.linalg.norm(gradient))
         solved = conjugate_gradients(
             lambda z: self.space.curved(curvature, curve, z),
             -gradient,
