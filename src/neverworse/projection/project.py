@@ -101,8 +101,7 @@ def project(
     counted = soft if counts.all() else soft[:, counts]
     difference, bound = evaluated.difference, evaluated.bound
     worst = float(difference.worst + bound)
-    regression = assumptions.task == "regression"
-    probabilities = (None, None) if regression else evaluated.probabilities
+    probabilities = (None, None) if assumptions.task == "regression" else evaluated.probabilities
     n_one = int(np.sum((counted == 1.0).any(axis=0)))
     n_zero = int(np.sum(~counted.any(axis=0)))
     certificate = Certificate(

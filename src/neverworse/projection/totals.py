@@ -46,10 +46,7 @@ class Totals:
         return ((total > self.low) & (total < self.high)).astype(np.float64)
 
     def gap(self, multiplier: Vector, total: Vector) -> float:
-        """Return what totals add to a duality gap.
-
-        A multiplier without need costs something, and so do totals that are not allowed.
-        """
+        """Return what a multiplier without need, and totals that are not allowed, add to a gap."""
         allowed = self.project(total)
         off = total - allowed
         excess = self.support(multiplier) - float(multiplier @ allowed)

@@ -67,10 +67,7 @@ class LossDifference:
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
 
     def baseline_loss(self, of_baseline: float = 0.0) -> tuple[float, float]:
-        """Return bounds of the loss of the baseline over all labelings, rounded outwards.
-
-        `of_baseline` is the weighted norm of the errors of the baseline's scores.
-        """
+        """Return outward bounds of the baseline's loss, whose scores have errors of this norm."""
         low, high = self.baseline
         size = self.norm_residual + self.norm_width
         slack = SUMMATION * EPS * size**2

@@ -47,13 +47,8 @@ def solve_least_squares(
     if fit_intercept:
         centre = np.average(target, axis=1, weights=weights)
     residual = target - centre[:, None]
-    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-    if one_unit and alpha == 0.0 and rcond is None and n_used <= rows.n_columns:
-        found = factor_rows(rows, weights, 0.0, fit_intercept, residual)
-        assert found.solution is not None
-        coef, sums = found.solution, found.moments
-    else:
-        coef, sums = _coefficients(rows, residual, weights, alpha, fit_intercept, rcond)
+    loss = (weights, alpha, fit_intercept)
+    coef, sums = _coefficients(rows, residual, *loss, rcond, one_unit)
     return Weights(coef, centre - coef @ sums.centre)
 
 
@@ -64,10 +59,12 @@ def _coefficients(
     alpha: float,
     fit_intercept: bool,
     rcond: float | None,
+    one_unit: bool,
 ) -> tuple[Matrix, Moments]:
     """Return the coefficients for centred targets, and the moments of the rows."""
     n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-    kind = suited(rows, n_used)
+    by_rows = one_unit and alpha == 0.0 and rcond is None and n_used <= rows.n_columns
+    kind = "Gram" if by_rows else suited(rows, n_used)
     if kind == "kernel":
         space = row_space(rows, weights, fit_intercept)
         if alpha > 0.0 or rcond is not None or not (space.doubtful and is_few_rows(rows, weights)):
@@ -92,7 +89,8 @@ def _coefficients(
         seen = values > rcond * max(values[-1], 0.0)
         values, vectors = values[seen], vectors[:, seen]
         return ((_cross(sums, residual, weights) @ vectors) / values) @ vectors.T, sums
-    centred = factor(rows, weights, alpha, fit_intercept, residual)
+    factored = factor_rows if by_rows else factor
+    centred = factored(rows, weights, alpha, fit_intercept, residual)
     if centred.solution is not None:
         return centred.solution, centred.moments
     return _normal_equations(centred, residual, weights, alpha), centred.moments

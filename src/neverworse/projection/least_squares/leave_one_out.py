@@ -222,7 +222,6 @@ class Fit:
         found = self.moments.rows.triangle(Standard(self.columns, mean, np.ones(width)), *border)
         triangle, crossed = np.hsplit(reduce_rows([found])[:width], [width])
         basis, self.shortest, eigenvalues, condition = self._eigenvectors(triangle, rounding)
-        smallest, largest = DOUBTFUL
         self.decomposed = Decomposed(
             varies=self.moments.varies,
             mean=self.moments.mean,
@@ -233,7 +232,7 @@ class Fit:
             total=self.moments.total if fit_intercept else np.inf,
             alphas=alphas,
             interpolates=bool(np.count_nonzero(weights) <= len(eigenvalues) + fit_intercept),
-            doubt=min(max(TRUSTED * rounding * condition, smallest), largest),
+            doubt=float(np.clip(TRUSTED * rounding * condition, *DOUBTFUL)),
         )
 
     def without(self, indices: Indices) -> Fit:

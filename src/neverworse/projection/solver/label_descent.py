@@ -215,10 +215,9 @@ class LabelDescent:
 
     def _step(self, ahead: Point) -> Point:
         """Return the point of the allowed labels nearest to where the gradient leads."""
-        aim = ahead.q - np.divide(
-            ahead.t, self._ratio, out=np.zeros_like(ahead.t), where=self._hinge
-        )
-        moved = np.ascontiguousarray(self._problem.shape.project(aim.T).T) * self._hinge
+        step = np.divide(ahead.t, self._ratio, out=np.zeros_like(ahead.t), where=self._hinge)
+        allowed = self._problem.shape.project((ahead.q - step).T)
+        moved = np.ascontiguousarray(allowed.T) * self._hinge
         self._moved = self._length(moved - ahead.q)
         return self._at(moved, ahead, INEXACT * self._moved)
 

@@ -214,9 +214,8 @@ class Newton:
             if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
                 sigma = max(sigma / SIGMA_GROWTH**2, FIRST_SIGMA)
             elif done.steps <= EASY_STEPS:
-                sigma = min(
-                    (SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH) * sigma, largest
-                )
+                growth = SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH
+                sigma = min(growth * sigma, largest)
             enough = 0.1 * solution.gap / max(solution.value, floor)
             accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 

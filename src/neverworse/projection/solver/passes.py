@@ -69,9 +69,6 @@ class LabelPass:
     def at(self, rows: slice) -> LabelPass:
         return LabelPass(self.q[:, rows], 0.0, None)
 
-    def labels_only(self) -> LabelPass:
-        return self.at(slice(None))
-
     def unlabeled_labels(self, labels: Labels, changes: Few) -> Matrix:
         """Return the soft labels of the unlabeled rows, with some changes."""
         return changes.replaced(self.q)[:, labels.unlabeled]

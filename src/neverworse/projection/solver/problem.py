@@ -196,10 +196,7 @@ class Projection:
         return ZERO * float(length + np.sqrt(self.weights.sum())) ** 2
 
     def start(self, indices: Indices | None = None) -> Matrix:
-        """Return the labels, allowed or not, that would reproduce the supervised scores.
-
-        Of all rows, or of some, in increasing order.
-        """
+        """Return the labels, allowed or not, that give supervised scores: of all rows, or some."""
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
             found = rows.map_state(attrgetter("scores"), (self.scored,))

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -251,8 +252,7 @@ class _Loop:
         hinges = working.hinges
         own = hinges.adjoint(hinges.weights * working.q)
         newton = self._newton(working, own - state.primal, ROUGH * problem.floor)
-        tol, sigma = self._tolerance(state), self._sigma(state)
-        solved = newton.minimise(state.z, working.q, tol, sigma)
+        solved = newton.minimise(state.z, working.q, self._tolerance(state), self._sigma(state))
         primal = state.primal - own + hinges.adjoint(hinges.weights * solved.q)
         allowed = problem.totals is None  # others may have to be approached first
         if allowed and half_square(primal, None) > half_square(state.primal, None):
@@ -330,7 +330,7 @@ class _Loop:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         rows = self.problem.coordinates.rows
         named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
-        return named, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
+        return named, rows.keep_only(methodcaller("at", slice(None)), made), float(sum(gaps)), sums
 
     # The end
 
