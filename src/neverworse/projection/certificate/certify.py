@@ -62,12 +62,12 @@ class LossDifference:
     baseline: tuple[float, float]
 
     def score_error(self, of_t: float, of_baseline: float) -> float:
-        """Return how much errors of score differences and scores of such norms can move both."""
+        """Return how far errors of t and of the baseline, in weighted norm, move worst and best."""
         spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_width) + of_t
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
 
     def baseline_loss(self, of_baseline: float = 0.0) -> tuple[float, float]:
-        """Return outward bounds of the baseline's loss, whose scores have errors of this norm."""
+        """Return bounds of the baseline's loss; its scores have errors of this weighted norm."""
         low, high = self.baseline
         size = self.norm_residual + self.norm_width
         slack = SUMMATION * EPS * size**2
