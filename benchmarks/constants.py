@@ -24,7 +24,7 @@ import machine
 from billion import Constants, constants_table
 from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection.labels import Changes, Labels
+from neverworse.projection.labels import Few, Labels
 from neverworse.projection.solver import working_set
 from neverworse.projection.solver.passes import LabelPass
 from neverworse.projection.solver.passes import measure as measure_pass
@@ -90,7 +90,7 @@ def _one_core(X, folder):
 
     def a_pass():
         named = (LARGEST_SHARE, False)
-        measure_pass(rows, coef, np.zeros(1), named, Changes.none(1), labels, before)
+        measure_pass(rows, coef, np.zeros(1), named, Few(), labels, before)
 
     with tempfile.TemporaryDirectory(dir=folder, prefix="neverworse-") as temporary:
         path = Path(temporary) / "rows.parquet"

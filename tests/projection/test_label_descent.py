@@ -135,9 +135,9 @@ def nearly_repeated(n, d, n_classes):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_many_classes_agree_with_the_gram_matrix(monkeypatch, fit_intercept, capfd):
-    X, truth = nearly_repeated(500, 300, 6)
-    y = np.where(np.arange(500) < 90, truth, -1)
-    weights = np.random.default_rng(1).uniform(0.3, 2.0, 500)
+    X, truth = nearly_repeated(300, 200, 6)
+    y = np.where(np.arange(300) < 60, truth, -1)
+    weights = np.random.default_rng(1).uniform(0.3, 2.0, 300)
     weights[[2, 200, 201]] = 0.0
     settings = {**SETTINGS, "fit_intercept": fit_intercept}
     choose(monkeypatch, "gram")

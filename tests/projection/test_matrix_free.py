@@ -190,8 +190,8 @@ def test_text(always_free):
 
 
 def test_text_of_several_classes_agrees_with_the_kernel(monkeypatch):
-    X, truth = text_like(600, 6000, 4)
-    y = np.where(np.arange(600) < 120, truth, -1)
+    X, truth = text_like(400, 6000, 4)
+    y = np.where(np.arange(400) < 80, truth, -1)
     settings = {"alpha": 0.01, "constraint_alpha": 1.0, "tol": 1e-10}
     reference = fit(X, y, **settings)
     monkeypatch.setattr(coordinates, "MOST_ROWS", 0)

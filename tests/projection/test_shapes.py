@@ -124,7 +124,7 @@ def test_nearest_point_of_ties(at, n_classes):
 
 
 @given(st.lists(GRID, min_size=2, max_size=6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_nearest_point_has_the_angle_of_a_projection(values):
     # The projection theorem: (x - q)·(v - q) <= 0 for every corner v.
     x = np.array(values)[:, None]

@@ -20,7 +20,7 @@ from neverworse.projection.coordinates.gram import (
 )
 from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
-from neverworse.projection.labels import Scored, TrainingRows, Wanted, score_supervised
+from neverworse.projection.labels import Few, Scored, TrainingRows, score_supervised
 from neverworse.projection.solver.problem import DualSolution, Projection, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.rows import Rows, add_pairs, as_rows
@@ -89,11 +89,10 @@ class Geometry:
             self.hinge_weights = self.hinge_weights / self.unit
         # The transductive variant drops the labeled rows from everything but the start.
         self.transductive = self.name == "unlabeled" and bool(self.hinge_weights.any())
-        self.weights = training.labels.weights
+        self.weights, also = training.labels.weights, None
         if self.transductive:
             self.weights = training.labels.weights_where(training.labels.unlabeled)
-        also = None
-        if self.transductive:  # the supervised weights depend on the labeled rows
+            # The supervised weights depend on the labeled rows.
             also = training.labels.weights_where(~training.labels.unlabeled) > 0.0
         loss = (self.weights, self.alpha, fit_intercept)
         if factored:
@@ -108,17 +107,15 @@ class Geometry:
         known, kept = (self._wanted,), (self.labels,)
         self.scored = rows.keep(score_supervised, *weights, known=known, kept=kept)
 
-    def _wanted_sample(self) -> Wanted:
+    def _wanted_sample(self) -> Few:
         """Return the sample that the solver will start with, where taking it would take a pass."""
-        none = Wanted(np.empty(0, np.intp))
-        if self.coordinates.rows.random_access or not self.coordinates.whitens_copies:
-            return none
         n_unlabeled = int(np.count_nonzero(self.hinge_weights))
         rank = self.coordinates.rank + 1  # with totals there is one more coordinate
         size = (len(self.supervised.coef) * rank, rank, n_unlabeled)
-        return (
-            none if is_small(*size) else Wanted(draw(self.hinge_weights, working_set_size(*size)))
-        )
+        at_hand = self.coordinates.rows.random_access or not self.coordinates.whitens_copies
+        if at_hand or is_small(*size):
+            return Few()
+        return Few(draw(self.hinge_weights, working_set_size(*size)))
 
     @cached_property
     def _base(self) -> Projection:
@@ -210,9 +207,8 @@ class Geometry:
 
     def _nearest_in_all_rows(self, q: Matrix) -> tuple[Matrix, float]:
         """Return the point of soft labels, and half its squared distance in the loss itself."""
-        x = np.zeros((len(q), len(self.hinge_weights)))
-        x[:, self.training.labels.unlabeled] = q
         hinges = StreamedHinges(self.coordinates, self.hinge_weights)
+        x = self._base.of_all_rows(q)
         primal = hinges.adjoint(x * self.hinge_weights) - self._base.linear
         z = self.coordinates.solve(primal, 0.0).x
         return z, 0.5 * float(np.vdot(z, primal))

@@ -264,8 +264,6 @@ def sparsify_labels(rows: Matrix, weights: Vector, shape: LabelSet, q: Matrix) -
     """
     inner = shape.inner(q) & (weights > 0.0)
     shared = np.flatnonzero(np.count_nonzero(inner, axis=0) == 2)
-    if len(shared) <= rows.shape[1]:
-        return q
     q = q.copy()
     first = inner[:, shared].argmax(axis=0)
     second = len(q) - 1 - inner[::-1, shared].argmax(axis=0)

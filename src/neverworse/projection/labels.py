@@ -82,24 +82,20 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Soft labels of a few rows that are to be replaced."""
+class Few:
+    """A few rows that a pass shall copy, or whose soft labels it shall replace; none by default."""
 
-    indices: Indices  # these rows, in increasing order
-    values: Matrix  # (n_classes, n): their soft labels
+    indices: Indices = field(default_factory=lambda: np.empty(0, np.intp))  # increasing
+    values: Matrix = field(default_factory=lambda: np.empty((1, 0)))  # (n_classes, n): soft labels
 
-    @classmethod
-    def none(cls, n_classes: int) -> Changes:
-        """Return no changes."""
-        return cls(np.empty(0, np.intp), np.empty((n_classes, 0)))
-
-    def at(self, rows: slice) -> Changes:
-        """Return those of some rows."""
+    def at(self, rows: slice) -> Few:
+        """Return those in a slice of the rows."""
         lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
-        return Changes(self.indices[lo:hi] - rows.start, self.values[:, lo:hi])
+        return Few(self.indices[lo:hi] - rows.start, self.values[:, lo:hi])
 
-    def apply(self, q: Matrix) -> Matrix:
-        """Make the changes in place; return the labels."""
+    def replaced(self, q: Matrix) -> Matrix:
+        """Return a copy of soft labels of all rows, with those of these rows replaced."""
+        q = q.copy()
         q[:, self.indices] = self.values
         return q
 
@@ -115,7 +111,7 @@ class Scored:
     total: Vector
     sample: Matrix  # (n, n_columns): rows that were asked for
 
-    def scores_at(self, wanted: Wanted) -> Matrix:
+    def scores_at(self, wanted: Few) -> Matrix:
         return self.scores[:, wanted.indices]
 
     def squared_sizes(self, labels: Labels) -> tuple[float, float]:
@@ -125,19 +121,8 @@ class Scored:
         return of_scores, of_labels
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Numbers of rows that shall be copied during a pass, in increasing order."""
-
-    indices: Indices
-
-    def at(self, rows: slice) -> Wanted:
-        lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
-        return Wanted(self.indices[lo:hi] - rows.start)
-
-
 def score_supervised(
-    rows: Rows, coef: Matrix, intercept: Vector, wanted: Wanted, labels: Labels
+    rows: Rows, coef: Matrix, intercept: Vector, wanted: Few, labels: Labels
 ) -> Scored:
     """Make the pass with the supervised weights over some rows."""
     scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
@@ -187,6 +172,5 @@ class TrainingRows:
             return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]
-        if self.at_hand is not None:
-            return DenseRows(self.at_hand), labels.target[:, chosen], weights
-        return self.rows.some(chosen), labels.target[:, chosen], weights
+        rows = self.rows.some(chosen) if self.at_hand is None else DenseRows(self.at_hand)
+        return rows, labels.target[:, chosen], weights

@@ -79,6 +79,7 @@ def project(
     start : Start, optional
         What may well be the solution: nothing is solved if it is.
     """
+    assumptions = assumptions or Assumptions()
     steps = "steps" if solver == "exact" else "function evaluations"
     budget = Budget(max_iter, max_time, observer, steps, tol)
     outcome, loss = None, (training, supervised, distance, alpha, fit_intercept)
@@ -89,10 +90,8 @@ def project(
         geometry = Geometry(*loss)
     budget.n_passes += 2  # for the sums of squares, and for the supervised scores
     budget.report("Gram matrix", training.rows.n_rows)
-    if outcome is None and geometry.hinge_weights.any():
+    if outcome is None:
         outcome = _solve(geometry, solver, tol, budget)
-    elif outcome is None:
-        outcome = _Outcome(Weights.zero(supervised.coef), None, None, converged=True)
     certifier = Certifier(geometry, threshold)
     evaluated = certifier.certified(outcome.direction, outcome.multiplier, outcome.converged)
     moved = not (evaluated.weights - supervised).is_zero
@@ -102,8 +101,7 @@ def project(
     counted = soft if counts.all() else soft[:, counts]
     difference, bound = evaluated.difference, evaluated.bound
     worst = float(difference.worst + bound)
-    task = assumptions.task if assumptions is not None else "binary"
-    probabilities = (None, None) if task == "regression" else evaluated.probabilities
+    probabilities = (None, None) if assumptions.task == "regression" else evaluated.probabilities
     n_one = int(np.sum((counted == 1.0).any(axis=0)))
     n_zero = int(np.sum(~counted.any(axis=0)))
     certificate = Certificate(
@@ -127,7 +125,7 @@ def project(
         probability_worst_case=probabilities[0],
         probability_best_case=probabilities[1],
         reason=outcome.reason(moved, budget),
-        assumptions=Assumptions() if assumptions is None else assumptions,
+        assumptions=assumptions,
     )
     soft *= labels.width[seen]
     soft += labels.target[:, seen]
@@ -174,14 +172,13 @@ class _Outcome:
 
     def reason(self, moved: bool, budget: Budget) -> Reason:
         """Return why nothing was improved; empty if something was."""
-        unfinished: Reason = "stopped early" if budget.exhausted else "no progress"
-        if self.solution is None and self.converged:
+        if moved:
+            return ""
+        if not self.converged:
+            return "stopped early" if budget.exhausted else "no progress"
+        if self.solution is None:
             return "no unlabeled rows"
-        if self.direction.is_zero:
-            return "inside" if self.converged else unfinished
-        if not moved:
-            return "rounding" if self.converged else unfinished
-        return ""
+        return "inside" if self.direction.is_zero else "rounding"
 
 
 @dataclass(frozen=True)
@@ -210,10 +207,11 @@ class Start:
 
 
 def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _Outcome:
-    problem = geometry.problem(lambda: budget.exhausted)
+    needed = bool(geometry.hinge_weights.any())
+    problem = geometry.problem(lambda: budget.exhausted) if needed else None
     if problem is None:
         nowhere = Weights.zero(geometry.supervised.coef)
-        return _Outcome(nowhere, None, None, converged=False)
+        return _Outcome(nowhere, None, None, converged=not needed)
     solution = _solve_by(solver, problem, tol, budget)
     converged = solution.is_optimal(tol, problem.floor)
     if solution.value <= problem.floor and not geometry.guaranteed:

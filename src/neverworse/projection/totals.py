@@ -46,10 +46,7 @@ class Totals:
         return ((total > self.low) & (total < self.high)).astype(np.float64)
 
     def gap(self, multiplier: Vector, total: Vector) -> float:
-        """Return what totals add to a duality gap.
-
-        A multiplier without need costs something, and so do totals that are not allowed.
-        """
+        """Return what a multiplier without need, and totals that are not allowed, add to a gap."""
         allowed = self.project(total)
         off = total - allowed
         excess = self.support(multiplier) - float(multiplier @ allowed)
@@ -64,10 +61,6 @@ class Balance:
     # (n_classes,): where the proximal terms of the totals M and of μ are centred
     centre: Vector
     multiplier: Vector
-
-    @classmethod
-    def start(cls, totals: Totals, z: Matrix, primal: Matrix) -> Balance:
-        return cls(totals, totals.project(primal[:, -1]), z[:, -1].copy())
 
     def next(self, z: Matrix, sigma: float) -> Balance:
         return Balance(self.totals, self._total(z[:, -1], sigma), z[:, -1].copy())
@@ -215,30 +208,19 @@ def _solve(
     scale = float(weights.sum())
     size = float(np.abs(t).max(initial=0.0)) or 1.0
     caps = np.broadcast_to(shape.upper(t), t.shape)
-    low, high = totals.low / scale, totals.high / scale
     # Of the unknowns q, M, too much and too little.
-    cost = [
-        (weights * (t + centre[:, None])).ravel() / scale,
-        -centre,
-        np.full(2 * n_classes, radius),
-    ]
+    none = np.zeros(2 * n_classes)
+    cost = (weights * (t + centre[:, None])).ravel() / scale, -centre, none + radius
+    low = np.zeros(n_classes * n), totals.low / scale, none
+    high = caps.ravel(), totals.high / scale, none + np.inf
     each, one_total = sparse.eye_array(n_classes), weights[None, :] / scale
     add_up = sparse.kron(np.ones((1, n_classes)), sparse.eye_array(n))
+    total = [sparse.kron(each, one_total), -each, -each, each]
     found = optimize.linprog(
         np.concatenate(cost) / size,
-        A_eq=sparse.vstack(
-            [
-                sparse.hstack([sparse.kron(each, one_total), -each, -each, each]),
-                sparse.hstack([add_up, sparse.csr_array((n, 3 * n_classes))]),
-            ]
-        ),
+        A_eq=sparse.block_array([total, [add_up, None, None, None]]),
         b_eq=np.concatenate([-known / scale, np.ones(n)]),
-        bounds=np.column_stack(
-            [
-                np.concatenate([np.zeros(n_classes * n), low, np.zeros(2 * n_classes)]),
-                np.concatenate([caps.ravel(), high, np.full(2 * n_classes, np.inf)]),
-            ]
-        ),
+        bounds=np.column_stack([np.concatenate(low), np.concatenate(high)]),
         method="highs",
     )
     if found.status != 0:  # no step: the multiplier at the centre gives a bound as well

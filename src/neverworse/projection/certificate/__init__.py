@@ -56,9 +56,8 @@ class Assumptions:
 
 
 def _share(name: str, low: float, high: float) -> str:
-    if low == high:
-        return f"class {name} makes up {low:.4g}"
-    return f"class {name} makes up between {low:.4g} and {high:.4g}"
+    share = f"{low:.4g}" if low == high else f"between {low:.4g} and {high:.4g}"
+    return f"class {name} makes up {share}"
 
 
 class Claim(ABC):
@@ -227,11 +226,6 @@ class Certificate(Claim):
         parts = (self._claim(), self._owed(), self._probabilities(), probability, self._how())
         return printed(" ".join(part for part in parts if part))
 
-    def _rows(self) -> str:
-        if self.rows == "unlabeled":
-            return f"the {count(self.n_unlabeled, 'unlabeled row')}"
-        return f"all {self.n_labeled + self.n_unlabeled:,} training rows"
-
     def _claim(self) -> str:
         assumed = self.assumptions
         labels, model = assumed.labels, assumed.model
@@ -239,28 +233,27 @@ class Certificate(Claim):
             conditions = assumed.conditions("where")
             return _WHY[self.reason].format(labels=labels, model=model, conditions=conditions)
         low, high = self.supervised_loss
-        where = f"on {self._rows()}"
         context = f" (the supervised loss is between {number(low)} and {number(high)})"
-        of_rows = f"the true {labels} of the {count(self.n_unlabeled, 'unlabeled row')}"
-        of_rows += assumed.conditions()
-        penalised = self._penalty()
+        unlabeled = f"the {count(self.n_unlabeled, 'unlabeled row')}"
+        true = f"the true {labels} of {unlabeled}{assumed.conditions()}"
+        every = f"all {self.n_labeled + self.n_unlabeled:,} training rows"
+        loss = f"{self._loss()} on {unlabeled if self.rows == 'unlabeled' else every}"
+        if self.penalty:
+            norm = f"||f||² (of functions of {self.kernel})" if self.kernel else "||w||²"
+            loss += f" plus the ridge penalty {number(self.penalty)} {norm}"
         if self.holds:
             return (
-                f"Never worse: whatever {of_rows}, the {self._loss()} {where}{penalised} is lower "
-                f"than that of the supervised {model} by at least {number(-self.worst_case)} and "
-                f"at most {number(-self.best_case)}{context}."
+                f"Never worse: whatever {true}, the {loss} is lower than that of the supervised "
+                f"{model} by at least {number(-self.worst_case)} and at most "
+                f"{number(-self.best_case)}{context}."
             )
         better = f"up to {number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
         return (
-            f"Not guaranteed: depending on {of_rows}, the {self._loss()} {where}{penalised} may be "
-            f"up to {number(self.worst_case)} higher or {better} than that of the supervised "
+            f"Not guaranteed: depending on {true}, the {loss} may be up to "
+            f"{number(self.worst_case)} higher or {better} than that of the supervised "
             f"{model}{context}. Only distance='all' and distance='unlabeled' promise never to "
             "be worse."
         )
-
-    def _penalty(self) -> str:
-        norm = f"||f||² (of functions of {self.kernel})" if self.kernel else "||w||²"
-        return f" plus the ridge penalty {number(self.penalty)} {norm}" if self.penalty else ""
 
     def _loss(self) -> str:
         how = ["summed over the classes"] if self.assumptions.task == "multiclass" else []

@@ -62,19 +62,12 @@ class LossDifference:
     baseline: tuple[float, float]
 
     def score_error(self, of_t: float, of_baseline: float) -> float:
-        """Return how much errors of the scores can move `worst` and `best`.
-
-        Given are weighted norms of the errors of the score differences and of the baseline's
-        scores.
-        """
+        """Return how far errors of t and of the baseline, in weighted norm, move worst and best."""
         spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_width) + of_t
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
 
     def baseline_loss(self, of_baseline: float = 0.0) -> tuple[float, float]:
-        """Return bounds of the loss of the baseline over all labelings, rounded outwards.
-
-        `of_baseline` is the weighted norm of the errors of the baseline's scores.
-        """
+        """Return bounds of the baseline's loss; its scores have errors of this weighted norm."""
         low, high = self.baseline
         size = self.norm_residual + self.norm_width
         slack = SUMMATION * EPS * size**2
@@ -105,7 +98,11 @@ def sum_of_parts(parts: Iterable[LossParts], labels: Labels, shifts: Matrix) -> 
     width, low, high = map(math.fsum, zip(*of_baseline, strict=True))
     if totals is not None:
         down, up = (x + totals.support(shift) for x, shift in zip((down, up), shifts, strict=True))
-        free += _size(labels, shifts)
+        # What is added up for the totals: bounds, and what is known of them.
+        assert labels.totals is not None
+        of_known = (labels.weights_where(labels.unlabeled) * np.abs(labels.target)).sum(axis=1)
+        of_totals = np.abs(labels.totals.low) + np.abs(labels.totals.high) + 2.0 * of_known
+        free += float(np.sum(np.abs(shifts) * of_totals))
     known = quadratic + 2.0 * linear
     norm_t = float(np.sqrt(quadratic + TINY**2 * moved))
     norm_residual = float(np.sqrt(residual))
@@ -130,14 +127,6 @@ def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Matrix:
     assert totals is not None
     worst = best_multiplier(t, omega, shape, totals) if multiplier is None else multiplier
     return np.stack([worst, best_multiplier(-t, omega, shape, totals)])
-
-
-def _size(labels: Labels, shifts: Matrix) -> float:
-    """Return the size of what is added up for the totals: bounds, and what is known of them."""
-    assert labels.totals is not None
-    known = (labels.weights_where(labels.unlabeled) * np.abs(labels.target)).sum(axis=1)
-    sizes = np.abs(labels.totals.low) + np.abs(labels.totals.high) + 2.0 * known
-    return float(np.sum(np.abs(shifts) * sizes))
 
 
 def loss_parts(t: Matrix, baseline: Matrix, labels: Labels, *shifts: Matrix) -> list[LossParts]:
@@ -205,12 +194,12 @@ class Evaluated:
         return self.difference.norm_t**2 + alpha * penalised
 
 
+@dataclass(frozen=True)
 class Certifier:
     """Evaluates steps from the supervised weights, as they are stored: less the threshold."""
 
-    def __init__(self, geometry: Geometry, threshold: float) -> None:
-        self._geometry = geometry
-        self._threshold = threshold
+    geometry: Geometry
+    threshold: float
 
     def certified(
         self, direction: Weights, multiplier: Vector | None, converged: bool
@@ -221,30 +210,27 @@ class Certifier:
         even that cannot be told from zero, the supervised weights themselves are returned.
         """
         full = self.evaluate(direction, multiplier)
-        if not self._geometry.guaranteed or (converged and full.is_never_worse):
+        if not self.geometry.guaranteed or (converged and full.is_never_worse):
             return full
-        quadratic = full.squared_step(self._geometry.alpha)
-        if quadratic > 0.0:
-            length = (quadratic - full.difference.worst) / (2.0 * quadratic)
-            if length > 0.0:
-                shift = None if multiplier is None else length * multiplier
-                part = self.evaluate(direction.scaled(length), shift)
-                if part.is_never_worse:
-                    return part
+        quadratic, worst = full.squared_step(self.geometry.alpha), full.difference.worst
+        length = (quadratic - worst) / (2.0 * quadratic) if quadratic > 0.0 else 0.0
+        if length > 0.0:
+            shift = None if multiplier is None else length * multiplier
+            part = self.evaluate(direction.scaled(length), shift)
+            if part.is_never_worse:
+                return part
         return self.evaluate(direction.scaled(0.0), None)
 
     def evaluate(self, direction: Weights, multiplier: Vector | None) -> Evaluated:
         """Return the weights in that direction as they will be stored, and their loss."""
-        geometry = self._geometry
+        geometry = self.geometry
         supervised, alpha = geometry.supervised, geometry.alpha
-        weights = (supervised + direction).snapped(self._threshold)
+        weights = (supervised + direction).snapped(self.threshold)
         step, of_baseline = weights - supervised, self._score_error(supervised)
-        if step.is_zero:
-            difference = self._no_difference()
-            loss = self._supervised_loss(difference, of_baseline)
-            return Evaluated(weights, step, difference, 0.0, (0.0, 0.0), loss)
         difference, clipped = self._differences(step, multiplier)
         loss = self._supervised_loss(difference, of_baseline)
+        if step.is_zero:
+            return Evaluated(weights, step, difference, 0.0, (0.0, 0.0), loss)
         of_step = self._score_error(step)
         bound = difference.rounding + difference.score_error(of_step, of_baseline)
         if alpha > 0.0:
@@ -254,14 +240,18 @@ class Certifier:
             worst, best = difference.worst + more, difference.best + more
             difference = replace(difference, worst=worst, best=best)
             bound += (both.size + 4) * EPS * size
-        probabilities = self._outwards(clipped, of_step, of_baseline)
+        # The nearest probability moves no farther than the score, and is rounded itself.
+        n_classes = len(step.coef)
+        of_before = of_baseline + (n_classes + 4) * EPS * np.sqrt(n_classes * self._total_weight())
+        slack = clipped.rounding + clipped.score_error(of_step + 2.0 * of_before, of_before)
+        probabilities = float(clipped.worst + slack), float(clipped.best - slack)
         return Evaluated(weights, step, difference, bound, probabilities, loss)
 
     def _supervised_loss(
         self, difference: LossDifference, of_baseline: float
     ) -> tuple[float, float]:
         """Return bounds of the penalised loss of the supervised weights, rounded outwards."""
-        coef, alpha = self._geometry.supervised.coef, self._geometry.alpha
+        coef, alpha = self.geometry.supervised.coef, self.geometry.alpha
         low, high = difference.baseline_loss(of_baseline)
         penalty = alpha * float(np.vdot(coef, coef))
         bound = (coef.size + 8) * EPS * (penalty + alpha * TINY**2)
@@ -269,19 +259,17 @@ class Certifier:
         least, most = (low + (penalty - bound)), (high + (penalty + bound))
         return max(0.0, least * (1.0 - 2.0 * EPS)), most * (1.0 + 2.0 * EPS)
 
-    def _no_difference(self) -> LossDifference:
-        geometry = self._geometry
-        kept = (geometry.scored, geometry.labels)
-        parts = geometry.coordinates.rows.map_state(_unchanged, kept)
-        shifts = np.zeros((2, len(geometry.supervised.coef)))
-        return sum_of_parts(chain.from_iterable(parts), geometry.training.labels, shifts)
-
     def _differences(
         self, step: Weights, multiplier: Vector | None
     ) -> tuple[LossDifference, LossDifference]:
-        geometry = self._geometry
+        """Return the loss differences of the scores, and of the probabilities nearest to them."""
+        geometry = self.geometry
         rows, labels = geometry.coordinates.rows, geometry.training.labels
         shifts = clipped_shifts = np.zeros((2, len(step.coef)))
+        if step.is_zero:  # takes no pass
+            found = rows.map_state(_unchanged, (geometry.scored, geometry.labels))
+            nothing = sum_of_parts(chain.from_iterable(found), labels, shifts)
+            return nothing, nothing
         if labels.totals is not None:
             t = rows.scores(step.coef, step.intercept)
             shifts = shifts_of(t, labels, multiplier)
@@ -295,22 +283,9 @@ class Certifier:
             sum_of_parts([part[::2] for part in parts], labels, clipped_shifts),
         )
 
-    def _outwards(
-        self, clipped: LossDifference, of_step: float, of_baseline: float
-    ) -> tuple[float, float]:
-        """Return worst and best case of probabilities with their rounding errors.
-
-        The nearest probability moves no farther than the score, and is rounded itself.
-        """
-        n_classes = len(self._geometry.supervised.coef)
-        rounded = (n_classes + 4) * EPS * np.sqrt(n_classes * self._total_weight())
-        error = clipped.score_error(of_step + 2.0 * (of_baseline + rounded), of_baseline + rounded)
-        bound = clipped.rounding + error
-        return float(clipped.worst + bound), float(clipped.best - bound)
-
     def _total_weight(self) -> float:
-        weights = self._geometry.weights
-        return self._geometry.coordinates.rows.n_rows if weights is None else float(weights.sum())
+        weights = self.geometry.weights
+        return self.geometry.coordinates.rows.n_rows if weights is None else float(weights.sum())
 
     def _score_error(self, w: Weights) -> float:
         """Return a bound of the weighted norm of the rounding errors of all scores of w.
@@ -319,7 +294,7 @@ class Certifier:
         at most the sum of the norms of the columns. Where the rows are shifted, the intercept and
         the shift only nearly cancel: what was rounded is the size of both.
         """
-        geometry = self._geometry
+        geometry = self.geometry
         rows, columns = geometry.coordinates.rows, geometry.coordinates.column_norms
         total = self._total_weight()
         if rows.shift is not None:

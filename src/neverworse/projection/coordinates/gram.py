@@ -14,7 +14,7 @@ question tell. Orthogonal factors of the rows themselves, where nothing else doe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import linalg
@@ -55,35 +55,28 @@ class Moments:
         return self.mean if self.rows.shift is None else self.mean + self.rows.shift
 
 
-def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
-    """Add up the second moments of `rows`, about their weighted mean if `centre`."""
-    sums = _accurate(rows, weights, centre, products=True)
-    if sums.varies.all():
-        return sums
-    return replace(sums, gram=np.where(np.outer(sums.varies, sums.varies), sums.gram, 0.0))
+def moments(rows: Rows, weights: Vector | None, centre: bool, products: bool = True) -> Moments:
+    """Add up the second moments of `rows`, about their weighted mean if `centre`.
+
+    Without `products`, for every column alone: no matrix of columns by columns is made.
+    """
+    sums = _add_up(rows, weights, centre, products)
+    doubtful = np.flatnonzero(sums.spread <= CANCELLATION * sums.raw)
+    if centre and doubtful.size:
+        varies = sums.varies.copy()
+        low, high = rows.ranges(doubtful, weights)
+        varies[doubtful] = low < high
+        if varies[doubtful].any() and rows.shift is None:
+            sums = _add_up(rows.shifted(sums.mean), weights, centre, products)
+        # Beside rows of much larger weight, others may be lost in the rounding of the mean.
+        varies &= sums.spread > 0.0
+        sums = replace(sums, varies=varies, spread=np.where(varies, sums.spread, 0.0))
+    if products and not sums.varies.all():
+        sums = replace(sums, gram=np.where(np.outer(sums.varies, sums.varies), sums.gram, 0.0))
+    return sums
 
 
-def column_moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
-    """Do the same for every column alone: no matrix of columns by columns is made."""
-    return _accurate(rows, weights, centre, products=False)
-
-
-def _accurate(rows: Rows, weights: Vector | None, centre: bool, products: bool) -> Moments:
-    """Add up once more, of shifted rows, where centring has cost too many digits."""
-    result = _add_up(rows, weights, centre, products)
-    if not centre:
-        return result
-    doubtful = np.flatnonzero(result.spread <= CANCELLATION * result.raw)
-    if not doubtful.size:
-        return result
-    varies = result.varies.copy()
-    low, high = rows.ranges(doubtful, weights)
-    varies[doubtful] = low < high
-    if varies[doubtful].any() and rows.shift is None:
-        result = _add_up(rows.shifted(result.mean), weights, centre, products)
-    # Beside rows of much larger weight, others may be lost in the rounding of the mean.
-    varies &= result.spread > 0.0
-    return replace(result, varies=varies, spread=np.where(varies, result.spread, 0.0))
+column_moments = partial(moments, products=False)
 
 
 def _add_up(rows: Rows, weights: Vector | None, centre: bool, products: bool) -> Moments:

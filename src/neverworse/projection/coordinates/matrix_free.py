@@ -102,15 +102,14 @@ class MatrixFreeCoordinates(Coordinates):
         stop: Callable[[], bool] = lambda: False,
     ) -> Solved:
         """Solve Mz = p until the error of ½ p·z is at most `error`."""
-        least = SMALLEST_RESIDUAL * float(np.linalg.norm(self._unrestricted(p)))
+        right = self._unrestricted(p)
+        least = SMALLEST_RESIDUAL * float(np.linalg.norm(right))
 
         def enough(residual: Matrix) -> bool:
             return self.half_error(residual) <= error or float(np.linalg.norm(residual)) <= least
 
         start = None if near is None else self._unrestricted(near)
-        return conjugate_gradients(
-            self.matvec, self._unrestricted(p), enough, start=start, stop=stop
-        )
+        return conjugate_gradients(self.matvec, right, enough, start=start, stop=stop)
 
     def _unrestricted(self, z: Matrix) -> Matrix:
         if self.restricted:
@@ -167,8 +166,7 @@ class MatrixFreeCoordinates(Coordinates):
             these = slice(lo, lo + AT_ONCE)
             taken = points.rows.take(used[these])
             taken = taken if shift is None else taken - shift
-            one = np.ones(len(taken))
-            forms[these] = self.adjoint(taken, one) if points.with_one else self.adjoint_coef(taken)
+            forms[these] = self.apply(taken) if points.with_one else self.adjoint_coef(taken)
             forms[these] *= root[these, None]
             basis[these] = self.solve(forms[these], 0.0, stop=stop).x
             if stop():

@@ -47,13 +47,8 @@ def solve_least_squares(
     if fit_intercept:
         centre = np.average(target, axis=1, weights=weights)
     residual = target - centre[:, None]
-    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-    if one_unit and alpha == 0.0 and rcond is None and n_used <= rows.n_columns:
-        found = factor_rows(rows, weights, 0.0, fit_intercept, residual)
-        assert found.solution is not None
-        coef, sums = found.solution, found.moments
-    else:
-        coef, sums = _coefficients(rows, residual, weights, alpha, fit_intercept, rcond)
+    loss = (weights, alpha, fit_intercept)
+    coef, sums = _coefficients(rows, residual, *loss, rcond, one_unit)
     return Weights(coef, centre - coef @ sums.centre)
 
 
@@ -64,10 +59,12 @@ def _coefficients(
     alpha: float,
     fit_intercept: bool,
     rcond: float | None,
+    one_unit: bool,
 ) -> tuple[Matrix, Moments]:
     """Return the coefficients for centred targets, and the moments of the rows."""
     n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-    kind = suited(rows, n_used)
+    by_rows = one_unit and alpha == 0.0 and rcond is None and n_used <= rows.n_columns
+    kind = "Gram" if by_rows else suited(rows, n_used)
     if kind == "kernel":
         space = row_space(rows, weights, fit_intercept)
         if alpha > 0.0 or rcond is not None or not (space.doubtful and is_few_rows(rows, weights)):
@@ -87,9 +84,13 @@ def _coefficients(
         right = free.adjoint_coef(_cross(sums, residual, weights))
         return free.coef(free.solve(right, 0.0).x), sums
     if rcond is not None:
-        second = moments(rows, weights, centre=fit_intercept)
-        return _truncated(second, residual, weights, alpha, rcond), second
-    centred = factor(rows, weights, alpha, fit_intercept, residual)
+        sums = moments(rows, weights, centre=fit_intercept)
+        values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
+        seen = values > rcond * max(values[-1], 0.0)
+        values, vectors = values[seen], vectors[:, seen]
+        return ((_cross(sums, residual, weights) @ vectors) / values) @ vectors.T, sums
+    factored = factor_rows if by_rows else factor
+    centred = factored(rows, weights, alpha, fit_intercept, residual)
     if centred.solution is not None:
         return centred.solution, centred.moments
     return _normal_equations(centred, residual, weights, alpha), centred.moments
@@ -105,15 +106,6 @@ def _normal_equations(
     summed, total = sums.rows.score_weighted_sum(coef, -(coef @ sums.centre), error)
     gradient = _centred(sums, summed, total) - alpha * coef
     return coef + (gradient @ basis) @ basis.T
-
-
-def _truncated(
-    sums: Moments, residual: Matrix, weights: Vector | None, alpha: float, rcond: float
-) -> Matrix:
-    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(len(sums.gram)))
-    kept = values > rcond * max(values[-1], 0.0)
-    vectors = vectors[:, kept]
-    return ((_cross(sums, residual, weights) @ vectors) / values[kept]) @ vectors.T
 
 
 def _cross(sums: Moments, residual: Matrix, weights: Vector | None) -> Matrix:

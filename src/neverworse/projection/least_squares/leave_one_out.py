@@ -90,19 +90,15 @@ def leave_one_out(
     doubtful = np.concatenate([np.empty(0, np.intp), *parts])
     if not doubtful.size:
         return found
-    target = target[:, doubtful]
-    return found + measure(target - _errors_by_other_fits(fit, doubtful), target, weights[doubtful])
-
-
-def _errors_by_other_fits(fit: Fit, doubtful: Indices) -> Vector:
-    """Return the errors of rows whose leverage is too close to one."""
-    errors = np.empty((len(fit.alphas), len(fit.targets), len(doubtful)))
+    errors = np.empty((len(alphas), len(target), len(doubtful)))
     alone = fit.are_alone(doubtful)
-    errors[:, :, alone] = fit.errors_of_alone(doubtful[alone])
+    if alone.any():
+        errors[:, :, alone] = fit.errors_of_alone(doubtful[alone])
     for k in np.flatnonzero(~alone):
         i = doubtful[[k]]
         errors[:, :, [k]] = fit.without(i).errors_outside(i)
-    return errors
+    target = target[:, doubtful]
+    return found + measure(target - errors, target, weights[doubtful])
 
 
 @dataclass(frozen=True)
@@ -142,31 +138,23 @@ class Decomposed:
         """λ / (λ + α), of shape (rank, n_alphas)."""
         return self.eigenvalues[:, None] * self.damping
 
-    def z(self, block: Matrix) -> Matrix:
-        """Return z of rows as they are."""
-        return (block - self.mean)[:, self.varies] @ self.basis
-
     def scores(self, factors: Matrix, z: Matrix) -> Vector:
         """Return Σ c_k f_k z_k for factors f, of shape (n_alphas, n_targets, n_rows)."""
         shape = (len(self.alphas), len(self.projected))
         coefs = (factors.T[:, None, :] * self.projected).reshape(np.prod(shape), len(factors))
         return (coefs @ z.T).reshape(*shape, len(z))
 
-    def left(self, z: Matrix, weights: Vector) -> Matrix:
-        """Return 1 - h, of shape (n_alphas, n_rows)."""
-        leverage: Matrix = (weights[:, None] * z**2) @ self.kept
-        return 1.0 - weights / self.total - leverage.T
-
     def errors(self, block: Matrix, target: Matrix, weights: Vector) -> tuple[Vector, Mask]:
         """Return e / (1 - h), of shape (n_alphas, n_targets, n_rows), and where it is accurate."""
-        z = self.z(block)
-        left = self.left(z, weights)[:, None]
+        z = (block - self.mean)[:, self.varies] @ self.basis
+        squares = weights[:, None] * z**2
+        left = (1.0 - weights / self.total - (squares @ self.kept).T)[:, None]  # 1 - h
         errors: Vector = target - self.means[:, None] - self.scores(self.kept, z)
         with np.errstate(divide="ignore", invalid="ignore"):
             errors /= left
             if self.interpolates:  # with α cancelled; 0 / 0 for the only row
                 cancelled = self.scores(self.damping, z)
-                cancelled /= ((weights[:, None] * z**2) @ self.damping).T[:, None]
+                cancelled /= (squares @ self.damping).T[:, None]
                 return np.where(left <= CLOSE, cancelled, errors), np.ones(len(block), bool)
         return errors, left[:, 0].min(axis=0, initial=1.0) > self.doubt
 
@@ -227,9 +215,13 @@ class Fit:
         means = np.zeros(len(targets))
         if fit_intercept:
             means = np.average(targets, axis=1, weights=weights)
-        triangle, crossed = self._triangle(targets - means[:, None])
+        # R with R'R = weighted, centred Gram matrix, and r with R'r = X'S (targets - means): by
+        # orthogonal factors of the rows, bordered by their targets.
+        width, mean = len(self.columns), self.moments.mean[self.columns]
+        border = weights, targets - means[:, None]
+        found = self.moments.rows.triangle(Standard(self.columns, mean, np.ones(width)), *border)
+        triangle, crossed = np.hsplit(reduce_rows([found])[:width], [width])
         basis, self.shortest, eigenvalues, condition = self._eigenvectors(triangle, rounding)
-        smallest, largest = DOUBTFUL
         self.decomposed = Decomposed(
             varies=self.moments.varies,
             mean=self.moments.mean,
@@ -240,10 +232,10 @@ class Fit:
             total=self.moments.total if fit_intercept else np.inf,
             alphas=alphas,
             interpolates=bool(np.count_nonzero(weights) <= len(eigenvalues) + fit_intercept),
-            doubt=min(max(TRUSTED * rounding * condition, smallest), largest),
+            doubt=float(np.clip(TRUSTED * rounding * condition, *DOUBTFUL)),
         )
 
-    def without(self, indices: Indices | np.intp) -> Fit:
+    def without(self, indices: Indices) -> Fit:
         """Return the fit without some rows."""
         weights = self.weights.copy()
         weights[indices] = 0.0
@@ -251,8 +243,6 @@ class Fit:
 
     def errors_of_alone(self, indices: Indices) -> Vector:
         """Return the errors of rows that are alone, each by the fit without it."""
-        if not indices.size:
-            return np.empty((len(self.alphas), len(self.targets), 0))
         rest = self.without(indices)
         errors = rest.errors_outside(indices)
         z, outside = rest.split(indices)
@@ -289,8 +279,6 @@ class Fit:
 
     def are_alone(self, doubtful: Indices) -> Mask:
         """Say of which rows it is certain that they are alone."""
-        if not doubtful.size:
-            return np.zeros(0, dtype=bool)
         others = self.weights.copy()
         others[doubtful] = 0.0
         # Columns in which all others are equal; without intercept, equal to zero.
@@ -299,16 +287,6 @@ class Fit:
         own = np.flatnonzero(equal)
         return _are_independent(self.rows.take(doubtful)[:, self.columns[own]] - lowest[own])
 
-    def _triangle(self, residuals: Matrix) -> tuple[Matrix, Matrix]:
-        """Return R with R'R = weighted, centred Gram matrix, and r with R'r = X'S residuals.
-
-        By orthogonal factors of the rows, bordered by their targets.
-        """
-        width = len(self.columns)
-        standard = Standard(self.columns, self.moments.mean[self.columns], np.ones(width))
-        bordered = reduce_rows([self.moments.rows.triangle(standard, self.weights, residuals)])
-        return bordered[:width, :width], bordered[:width, width:]
-
     def _eigenvectors(
         self, triangle: Matrix, rounding: float
     ) -> tuple[Matrix, Matrix, Vector, float]:
@@ -316,24 +294,18 @@ class Fit:
 
         The vectors are divided by the roots of their eigenvalues: once to be multiplied with the
         rows, once with others. The last number says by how much rounding errors have grown.
+
+        If columns have any scale, or depend on each other: which directions there are is decided
+        for columns of equal length, as it must not depend on their scales. But the penalty is one
+        of the columns as they are. One-sided Jacobi rotations find their singular values, each to
+        full accuracy, from the factor of full rank.
         """
         if not self.columns.size:
             return triangle, triangle, np.zeros(0), 1.0
         _, singular, right = svd(triangle)
-        if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
-            return self._uneven_eigenvectors(triangle, rounding)
-        basis = right.T / singular
-        return basis, basis, singular**2, float(singular[0] / singular[-1])
-
-    def _uneven_eigenvectors(
-        self, triangle: Matrix, rounding: float
-    ) -> tuple[Matrix, Matrix, Vector, float]:
-        """Find the eigenvectors of rows whose columns have any scale, or depend on each other.
-
-        Which directions there are is decided for columns of equal length: it must not depend on
-        their scales. But the penalty is one of the columns as they are. One-sided Jacobi rotations
-        find their singular values, each to full accuracy, from the factor of full rank.
-        """
+        if len(right) == len(self.columns) and EVEN * singular[-1] >= singular[0]:
+            basis = right.T / singular
+            return basis, basis, singular**2, float(singular[0] / singular[-1])
         length = np.sqrt(np.sum(triangle**2, axis=0))
         _, singular, right = svd(triangle / length)
         # What floating point cannot know: the rounding of the data, measured against their spread.

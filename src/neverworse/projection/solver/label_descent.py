@@ -22,7 +22,7 @@ import numpy as np
 
 from neverworse._budget import Budget
 from neverworse._iterations import LowRank, accelerated_gradient, conjugate_gradients, low_rank
-from neverworse._typing import Mask, Matrix
+from neverworse._typing import Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.solver.newton import MatrixFreeNewton
 from neverworse.projection.solver.newton_system import ROUGH
@@ -51,6 +51,7 @@ class RowSystem:
         self.space = space
         self.alpha = space.alpha
         self.root = np.sqrt(space.weights)[:, None]
+        self._seen = space.weights > 0.0
         self._n_classes = n_classes
         self._budget = budget  # ends iterations, and is told about products: passes over the rows
 
@@ -97,10 +98,6 @@ class RowSystem:
         scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
         scores *= self.root
         return scores
-
-    @cached_property
-    def _seen(self) -> Mask:
-        return self.root[:, 0] > 0.0
 
     @cached_property
     def directions(self) -> LowRank:
@@ -160,9 +157,6 @@ class Point:
     residual: Matrix
     t: Matrix  # (n_rows, n_classes): scores; zero for rows without a hinge
 
-    def copy_from(self, other: Point) -> None:
-        vars(self).update(vars(other))
-
     def beyond(self, other: Point, length: float) -> Point:
         """Return the point on the line from another one through this, farther by `length`."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -208,23 +202,24 @@ class LabelDescent:
             self._last,
             step=self._step,
             extrapolate=Point.beyond,
-            uphill=self._uphill,
+            uphill=lambda ahead, new, here: (
+                float(np.vdot(self._omega * (ahead.q - new.q), new.q - here.q)) > 0.0
+            ),
             stop=partial(self._stop, tol=tol),
             max_momentum=MAX_MOMENTUM,
         )
-        return self._dual(end), self._labels(end)
+        dual = [self._coef(end).T / self._space.unit, self._intercepts(end.q)]
+        # Allowed labels for all rows, as the other solver has them
+        labels = self._problem.shape.project(np.where(self._hinge, end.q, 0.0).T)
+        return np.concatenate(dual, axis=1), labels
 
     def _step(self, ahead: Point) -> Point:
         """Return the point of the allowed labels nearest to where the gradient leads."""
-        aim = ahead.q - np.divide(
-            ahead.t, self._ratio, out=np.zeros_like(ahead.t), where=self._hinge
-        )
-        moved = np.ascontiguousarray(self._problem.shape.project(aim.T).T) * self._hinge
+        step = np.divide(ahead.t, self._ratio, out=np.zeros_like(ahead.t), where=self._hinge)
+        allowed = self._problem.shape.project((ahead.q - step).T)
+        moved = np.ascontiguousarray(allowed.T) * self._hinge
         self._moved = self._length(moved - ahead.q)
         return self._at(moved, ahead, INEXACT * self._moved)
-
-    def _uphill(self, ahead: Point, new: Point, here: Point) -> bool:
-        return float(np.vdot(self._omega * (ahead.q - new.q), new.q - here.q)) > 0.0
 
     def _stop(self, here: Point, tol: float) -> bool:
         """Make the point more accurate now and then; say whether it is good enough."""
@@ -233,7 +228,7 @@ class LabelDescent:
             self._value_near = self._value(here)
         gap, value, floor = self._gap(here), self._value_near, self._problem.floor
         if is_optimal(gap, value, tol, floor):  # is it, where the scores are more accurate?
-            here.copy_from(self._at(here.q, here, POLISH * self._moved))
+            vars(here).update(vars(self._at(here.q, here, POLISH * self._moved)))
             gap, value = self._gap(here), self._value(here)
         self._budget.report("labels", len(self._omega), gap, value)
         self._n_steps += 1
@@ -287,14 +282,6 @@ class LabelDescent:
         coef = self._coef(point)
         squares = np.vdot(scored, scored) + system.alpha * np.vdot(coef, coef)
         return 0.5 * float(squares + np.vdot(shift, shift))
-
-    def _dual(self, point: Point) -> Matrix:
-        coef = self._coef(point).T / self._space.unit
-        return np.concatenate([coef, self._intercepts(point.q)], axis=1)
-
-    def _labels(self, point: Point) -> Matrix:
-        """Return the labels as the other solver has them: allowed ones, for all rows."""
-        return self._problem.shape.project(np.where(self._hinge, point.q, 0.0).T)
 
 
 FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps

@@ -113,7 +113,9 @@ class Newton:
     def start(self, z: Matrix, q: Matrix) -> Iterate:
         """Return where to start: at a dual point, with soft labels that need not belong to it."""
         primal = self._primal(q)
-        balance = None if self.totals is None else Balance.start(self.totals, z, primal)
+        balance = None
+        if self.totals is not None:
+            balance = Balance(self.totals, self.totals.project(primal[:, -1]), z[:, -1].copy())
         return Iterate(z, self.hinges.scores(z), self.matvec(z), q, primal, balance)
 
     def descend(self, at: Iterate, centre: Matrix, sigma: float, accuracy: float) -> Descent:
@@ -212,9 +214,8 @@ class Newton:
             if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
                 sigma = max(sigma / SIGMA_GROWTH**2, FIRST_SIGMA)
             elif done.steps <= EASY_STEPS:
-                sigma = min(
-                    (SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH) * sigma, largest
-                )
+                growth = SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH
+                sigma = min(growth * sigma, largest)
             enough = 0.1 * solution.gap / max(solution.value, floor)
             accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 
@@ -251,8 +252,7 @@ class MatrixFreeNewton(Newton):
     ) -> Matrix:
         weights = self.hinges.weights
         curvature = Curvature.of(self.shape, at.soft, weights, sigma)
-        finest, coarsest = FORCING
-        target = min(max(accuracy, finest), coarsest) * float(np.linalg.norm(gradient))
+        target = float(np.clip(accuracy, *FORCING) * np.linalg.norm(gradient))
         solved = conjugate_gradients(
             lambda z: self.space.curved(curvature, curve, z),
             -gradient,

@@ -61,15 +61,12 @@ class NewtonSystem:
 
     def solve(self, right: Matrix) -> Matrix:
         """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""
-        if min(self.equations, right.size) > LARGEST_GRAM or self._has_many_pairs:
+        many_pairs = self.is_coupled and self.count @ self.count > MOST_SHARING * self.count.sum()
+        if min(self.equations, right.size) > LARGEST_GRAM or many_pairs:
             return self._solve_iteratively(right)
         if self.equations < right.size:
             return self._solve_by_rows(right)
         return _solve(self._matrix(), right.ravel()).reshape(right.shape)
-
-    @property
-    def _has_many_pairs(self) -> bool:
-        return self.is_coupled and self.count @ self.count > MOST_SHARING * self.count.sum()
 
     def _matrix(self) -> Matrix:
         """Return the matrix of the system; its lower triangle is enough."""
@@ -226,16 +223,10 @@ class Step:
         All points with the same nearest label form a convex set. So labels that are the same at
         both ends of the step are the same all along.
         """
-        return replace(
-            self,
-            shape=self.shape.at(rows),
-            centre=self.centre.take(rows, axis=1),
-            scores=self.scores.take(rows, axis=1),
-            change=self.change.take(rows, axis=1),
-            soft=self.soft.take(rows, axis=1),
-            weights=self.weights[rows],
-            rows=rows,
-        )
+        arrays = ("centre", "scores", "change", "soft")
+        taken = {name: getattr(self, name).take(rows, axis=1) for name in arrays}
+        shape, weights = self.shape.at(rows), self.weights[rows]
+        return replace(self, shape=shape, weights=weights, rows=rows, **taken)
 
     def at(self, length: float) -> Found:
         value = self.at_zero + length * self.quadratic

@@ -15,7 +15,7 @@ from functools import cache, partial
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.projection.labels import Changes, Labels, Scored, implied_labels
+from neverworse.projection.labels import Few, Labels, Scored, implied_labels
 from neverworse.rows import Rows, blocks, map_in_threads
 
 SAMPLE = 1024  # numbers that tell how small the smallest of many are, if that need not be exact
@@ -35,9 +35,11 @@ class Candidates:
     q: Matrix  # (n_classes, n): soft labels
     rows: AnyArray | None = None  # (n, n_columns): copies, if they were asked for
 
-    @classmethod
-    def best(cls, parts: Sequence[Candidates], starts: Sequence[int], most: int) -> Candidates:
-        """Return at most that many of all chunks, which begin at these rows; see `_chosen`."""
+    @staticmethod
+    def best(
+        parts: Sequence[Candidates], starts: Sequence[int], most: int
+    ) -> tuple[Indices, Matrix, AnyArray | None]:
+        """Return at most that many of all chunks, with labels and copies; see `_chosen`."""
         gap = np.concatenate([part.gap for part in parts])
         margin = np.concatenate([part.margin for part in parts])
         first = np.flatnonzero(gap)
@@ -45,14 +47,10 @@ class Candidates:
         edges = np.cumsum([0, *(len(part.indices) for part in parts)])
         places = np.split(best, np.searchsorted(best, edges[1:-1]))  # nothing else is copied
         own = [(part, at - lo) for part, at, lo in zip(parts, places, edges[:-1], strict=True)]
+        indices = [part.indices[at] + lo for (part, at), lo in zip(own, starts, strict=True)]
+        labels = np.concatenate([part.q.take(at, axis=1) for part, at in own], axis=1)
         copies = [part.rows[at] for part, at in own if part.rows is not None]
-        return cls(
-            np.concatenate([p.indices[at] + lo for (p, at), lo in zip(own, starts, strict=True)]),
-            gap[best],
-            margin[best],
-            np.concatenate([part.q.take(at, axis=1) for part, at in own], axis=1),
-            np.concatenate(copies) if copies else None,
-        )
+        return np.concatenate(indices), labels, np.concatenate(copies) if copies else None
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,9 @@ class LabelPass:
     def at(self, rows: slice) -> LabelPass:
         return LabelPass(self.q[:, rows], 0.0, None)
 
-    def labels_only(self) -> LabelPass:
-        return self.at(slice(None))
-
-    def unlabeled_labels(self, labels: Labels, changes: Changes) -> Matrix:
+    def unlabeled_labels(self, labels: Labels, changes: Few) -> Matrix:
         """Return the soft labels of the unlabeled rows, with some changes."""
-        return changes.apply(self.q.copy())[:, labels.unlabeled]
+        return changes.replaced(self.q)[:, labels.unlabeled]
 
 
 def soften(
@@ -101,13 +96,12 @@ def measure(
     coef: Matrix,
     intercept: Vector,
     named: Named,
-    changes: Changes,
+    changes: Few,
     labels: Labels,
     before: LabelPass,
 ) -> LabelPass:
     """Make a pass at the dual point of soft labels: those of the pass before, but for changes."""
-    q = changes.apply(before.q.copy())
-    return _look(rows, rows.scores(coef, intercept), q, named, labels)
+    return _look(rows, rows.scores(coef, intercept), changes.replaced(before.q), named, labels)
 
 
 def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: Labels) -> LabelPass:

@@ -22,7 +22,7 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
-from neverworse.projection.labels import Labels, Scored, Wanted, implied_labels
+from neverworse.projection.labels import Few, Labels, Scored, implied_labels
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, blocks
 
@@ -104,15 +104,12 @@ class StreamedHinges(Hinges):
     def take(self, indices: Indices, copies: AnyArray | None = None) -> Matrix:
         """Return rows k, perhaps from copies; in pieces, so that nothing is copied as a whole."""
         taken = np.empty((len(indices), self.rank))
-
-        def place(piece: slice, rows: Matrix) -> None:
-            taken[piece] = rows
-
+        pieces = self._pieces(len(indices))
         if copies is None:
-            deque(self.map_taken(indices, self._pieces(len(indices)), place), maxlen=0)
+            deque(self.map_taken(indices, pieces, taken.__setitem__), maxlen=0)
         else:
-            for piece in self._pieces(len(indices)):
-                place(piece, self.coordinates.apply(copies[piece]))
+            for piece in pieces:
+                taken[piece] = self.coordinates.apply(copies[piece])
         return taken
 
     def load(self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0) -> Hinges:
@@ -199,17 +196,20 @@ class Projection:
         return ZERO * float(length + np.sqrt(self.weights.sum())) ** 2
 
     def start(self, indices: Indices | None = None) -> Matrix:
-        """Return the labels, allowed or not, that would reproduce the supervised scores.
-
-        Of all rows, or of some, in increasing order.
-        """
+        """Return the labels, allowed or not, that give supervised scores: of all rows, or some."""
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
             found = rows.map_state(attrgetter("scores"), (self.scored,))
             return implied_labels(np.concatenate(found, axis=1), labels.target, labels.width)
-        found = rows.map_state(Scored.scores_at, (self.scored,), known=(Wanted(indices),))
+        found = rows.map_state(Scored.scores_at, (self.scored,), known=(Few(indices),))
         scores = np.concatenate(found, axis=1)
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])
+
+    def of_all_rows(self, q: Matrix) -> Matrix:
+        """Return soft labels of all rows, given those of the unlabeled ones; zero for others."""
+        every = np.zeros((len(q), len(self.weights)))
+        every[:, self.unlabeled] = q
+        return every
 
     def with_totals(self, totals: Totals) -> Projection:
         """Return the problem with restricted totals: one more coordinate, of unit length."""

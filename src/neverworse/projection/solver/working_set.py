@@ -31,8 +31,9 @@ weights added; where most are equal, the rows that differ are all solved for at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
-from neverworse.projection.labels import Changes, rows_that_differ
+from neverworse.projection.labels import Few, rows_that_differ
 from neverworse.projection.solver.newton import FIRST_SIGMA, LARGEST_SIGMA, SIGMA_GROWTH, Newton
 from neverworse.projection.solver.newton_system import ROUGH
 from neverworse.projection.solver.passes import Candidates, LabelPass, measure, soften
@@ -98,7 +99,8 @@ class _State:
     z: Matrix  # the dual point; its last coordinate is the multiplier of the totals, if restricted
     primal: Matrix  # Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate
     labels: Any  # soft labels of all rows, where the rows are: see `LabelPass`
-    changes: Changes  # soft labels of the last working set, which `labels` do not have yet
+    # Soft labels of the last working set, which `labels` do not have yet
+    changes: Few = field(default_factory=Few)
     gap: float = np.inf
     candidates: Sequence[Candidates] = ()  # of each chunk, for the next working set
 
@@ -145,7 +147,7 @@ class _Loop:
             if state.gap > LARGEST_GAP_SHARE * before:
                 self.size *= SET_GROWTH
             if self.size >= self.n_rows or self.size > self.most_loaded:
-                q = self._every(self._labels(state))
+                q = problem.of_all_rows(self._labels(state))
                 return self._solve_all(state.z, q, self.tol, self._sigma(state))
             before = state.gap
             self._solve_working_set(state)
@@ -173,7 +175,7 @@ class _Loop:
         """Return the state after solving for the labels of all rows, roughly."""
         problem = self.problem
         solved = self._solve_all(*self._supervised(), max(ROUGH, self.tol))
-        q = self._every(solved.q)
+        q = problem.of_all_rows(solved.q)
         primal = self.hinges.adjoint(problem.weights * q) - problem.linear
         labels = problem.coordinates.rows.scatter(LabelPass(q, 0.0, None))
         n_free = int(np.count_nonzero(problem.shape.is_free(q) & (problem.weights > 0.0)))
@@ -200,7 +202,7 @@ class _Loop:
         point = primal
         if self.problem.totals is not None:
             point = np.column_stack([primal[:, :-1], z[:, -1]])
-        return _State(point, primal, labels, Changes.none(len(z)))
+        return _State(point, primal, labels)
 
     @cached_property
     def _sample(self) -> tuple[Indices, AnyArray | None]:
@@ -244,13 +246,13 @@ class _Loop:
         size = self._n_chosen()
         if state.gap == np.inf:  # nothing is known but the start, which is rough
             size = max(size, min(int(self.first_growth * size), self.most_loaded // SET_GROWTH))
-        chosen, state.candidates = Candidates.best(state.candidates, starts, size), ()
-        working = self._load(chosen.indices, chosen.q, chosen.rows)
+        chosen, before, copies = Candidates.best(state.candidates, starts, size)
+        state.candidates = ()
+        working = self._load(chosen, before, copies)
         hinges = working.hinges
         own = hinges.adjoint(hinges.weights * working.q)
         newton = self._newton(working, own - state.primal, ROUGH * problem.floor)
-        tol, sigma = self._tolerance(state), self._sigma(state)
-        solved = newton.minimise(state.z, working.q, tol, sigma)
+        solved = newton.minimise(state.z, working.q, self._tolerance(state), self._sigma(state))
         primal = state.primal - own + hinges.adjoint(hinges.weights * solved.q)
         allowed = problem.totals is None  # others may have to be approached first
         if allowed and half_square(primal, None) > half_square(state.primal, None):
@@ -258,9 +260,9 @@ class _Loop:
         state.primal = primal
         state.z = solved.z
         q = working.of_all(solved.q)
-        changed = rows_that_differ(q, chosen.q)
-        state.changes = Changes(chosen.indices[changed], q[:, changed])
-        self.copies = len(chosen.indices) / len(hinges.weights)
+        changed = rows_that_differ(q, before)
+        state.changes = Few(chosen[changed], q[:, changed])
+        self.copies = len(chosen) / len(hinges.weights)
 
     def _n_chosen(self) -> int:
         """Return how many rows the next working set has, equal ones included."""
@@ -306,7 +308,7 @@ class _Loop:
         kept = (problem.labels, state.labels)
         made = self._pass(measure, state.z, known=(state.changes,), kept=kept)
         state.candidates, state.labels, state.gap, _ = self._collected(made)
-        state.changes = Changes.none(len(state.z))
+        state.changes = Few()
         if problem.totals is not None:
             state.gap += problem.totals.gap(state.z[:, -1], state.primal[:, -1])
         value = half_square(state.primal, problem.totals)
@@ -328,7 +330,7 @@ class _Loop:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         rows = self.problem.coordinates.rows
         named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
-        return named, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
+        return named, rows.keep_only(methodcaller("at", slice(None)), made), float(sum(gaps)), sums
 
     # The end
 
@@ -336,11 +338,6 @@ class _Loop:
         rows, kept = self.problem.coordinates.rows, (state.labels, self.problem.labels)
         found = rows.map_state(LabelPass.unlabeled_labels, kept, known=(state.changes,))
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
-
-    def _every(self, q: Matrix) -> Matrix:
-        every = np.zeros((len(q), len(self.problem.weights)))
-        every[:, self.problem.unlabeled] = q
-        return every
 
     def _solve_all(
         self, z: Matrix, q: Matrix, tol: float, sigma: float = FIRST_SIGMA
@@ -357,4 +354,4 @@ class _Loop:
         solved = newton.minimise(z, working.q, tol, sigma)
         found = np.zeros_like(q)
         found[:, rows] = working.of_all(solved.q)
-        return DualSolution(solved.z, found[:, problem.unlabeled], solved.gap, solved.value)
+        return replace(solved, q=found[:, problem.unlabeled])
