@@ -184,9 +184,17 @@ class SequentialAudit:
         self.verdict_, self.interval_, self.step_ = best.verdict, best.interval, best.step
 
     def next(self, n: int = 1) -> Indices:
-        """Return n rows to label, as positions in `X_unlabeled`; fewer if no more labels matter.
+        """Return rows to label.
 
-        The first are those that were requested before and have no label yet.
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows; fewer are returned if no more labels matter.
+
+        Returns
+        -------
+        rows : array of int
+            Positions in `X_unlabeled`, first of rows that were requested before and have no label.
         """
         if n < 1 or n != int(n):
             raise ValueError(f"n={n!r} must be an integer, at least 1.")
@@ -204,10 +212,17 @@ class SequentialAudit:
         return np.array(open_rows, dtype=np.intp)
 
     def record(self, rows: Any, labels: Any) -> None:
-        """Record labels of rows that `next` returned: a row and its class, or arrays of them.
+        """Record labels.
 
-        Labels count in the order of the draws: a label takes effect once all rows drawn before it
+        They count in the order of the draws: a label takes effect once all rows drawn before it
         have one. Recording the same label again changes nothing.
+
+        Parameters
+        ----------
+        rows : int or array-like of int
+            Rows that `next` returned.
+        labels : scalar or array-like
+            The class of each row.
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
         if rows.shape != labels.shape or rows.ndim != 1:
@@ -236,7 +251,13 @@ class SequentialAudit:
         self._count()
 
     def withdraw(self, rows: Any) -> None:
-        """Withdraw mistaken labels of a row or of several, which will be requested again."""
+        """Withdraw mistaken labels; they will be requested again.
+
+        Parameters
+        ----------
+        rows : int or array-like of int
+            Rows whose labels were recorded.
+        """
         withdrawn = np.atleast_1d(np.asarray(rows)).tolist()
         for row in withdrawn:
             if row not in self._labels:
@@ -296,13 +317,31 @@ class SequentialAudit:
         }
 
     def save(self, path: Any) -> None:
-        """Write the state to a JSON file, atomically: a crash leaves the old one or the new."""
+        """Write the state to a JSON file, atomically: a crash leaves the old one or the new.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which `load` reads.
+        """
         text = json.dumps(self.state(), indent=1) + "\n"
         write_whole(Path(path), lambda file: file.write(text.encode()))
 
     @classmethod
     def load(cls, path: Any, baseline: Any, candidate: Any, X_unlabeled: Any) -> Self:
-        """Continue a saved audit, with the same fitted classifiers and the same rows."""
+        """Continue a saved audit.
+
+        Parameters
+        ----------
+        path : str or path
+            The file that `save` wrote.
+        baseline, candidate, X_unlabeled
+            The same fitted classifiers and the same rows as before.
+
+        Returns
+        -------
+        audit : SequentialAudit
+        """
         state = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise ValueError(f"{path} is not a saved audit.")
