@@ -191,8 +191,7 @@ class TunedClassifier(DelegatingClassifier):
         if n_folds < 2:
             return np.inf, None
         if hasattr(tuned, "oob_score"):
-            forest = rows.fit(clone(tuned).set_params(oob_score=True, n_jobs=-1))
-            forest.set_params(n_jobs=None)  # threads would add up its predictions in any order
+            forest = rows.fit(clone(tuned).set_params(oob_score=True))
             shares = vars(forest).pop("oob_decision_function_")  # NaN for rows in all trees
             del forest.oob_score_
             return float(np.nanmean((shares - np.eye(len(rows.classes))[rows.codes]) ** 2)), forest
