@@ -402,9 +402,20 @@ def test_what_is_wrong_is_said_in_a_sentence_or_two(
 
 def test_results_are_not_written_over_the_table(tmp_path, monkeypatch, capsys):
     quick().to_csv(tmp_path / "predictions.csv", index=False)
+    (tmp_path / "study.json").write_text("{}")  # so that the folder looks like one of results
     monkeypatch.chdir(tmp_path)
     assert main(["fit", "predictions.csv", "--target", "species", "--out", "."]) == 2
     assert "predictions.csv would be replaced" in capsys.readouterr().err
+
+
+def test_files_that_are_of_no_fit_are_not_replaced(tmp_path, monkeypatch, capsys):
+    quick().to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "report.html").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "t.csv", "--target", "species", "--out", "."]) == 2
+    assert "report.html is no file of an earlier fit" in capsys.readouterr().err
+    assert (tmp_path / "report.html").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(

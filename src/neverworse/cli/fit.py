@@ -40,7 +40,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _fit(arguments: argparse.Namespace, scratch: Path) -> None:
     common.check_folder(arguments.out)
-    check_replaceable(arguments.out / name for name in studies.OUTPUTS)
+    there = [path for name in studies.OUTPUTS if (path := arguments.out / name).exists()]
+    if there and not (arguments.out / studies.STUDY).exists():
+        raise common.CommandError(
+            f"{there[0]} is no file of an earlier fit: there is no {studies.STUDY} beside it. Move "
+            "it, or name another folder: --out DIR."
+        )
+    check_replaceable(there)
     with common.progress(arguments) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
         files, table, settings = read_tables(arguments, scratch)

@@ -21,7 +21,6 @@ FITTED_PARTS = (Audit, CodedClassifier, Direction, Evidence, MovedClassifier)
 
 __all__ = [
     "FEWEST_LABELS",
-    "FITTED_PARTS",
     "Evidence",
     "SafeStackingClassifier",
     "SequentialAudit",

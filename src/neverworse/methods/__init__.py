@@ -30,7 +30,7 @@ from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS: tuple[type, ...] = (HiddenLabels, LikelihoodCertificate, *PARTS)
 
-__all__ = ["FITTED_PARTS", "ContrastivePessimisticDiscriminantAnalysis", "EMDiscriminantAnalysis"]
+__all__ = ["ContrastivePessimisticDiscriminantAnalysis", "EMDiscriminantAnalysis"]
 __all__ += ["EntropyRegularizedLogisticRegression", "HiddenLabels"]
 __all__ += ["ImplicitlyConstrainedDiscriminantAnalysis", "L2SVMClassifier"]
 __all__ += ["LaplacianLeastSquaresClassifier", "LikelihoodCertificate"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from neverworse import _lazily
 from neverworse.study._assess import assess
-from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
+from neverworse.study._files import OUTPUTS, REPORT, STUDY, read_study, write_outputs
 from neverworse.study._fit import (
     FitSettings,
     ThresholdRule,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: its packages a
 __all__ = ["DataFacts", "FileFacts", "FitSettings", "Study", "ThresholdRule"]
 __all__ += ["add_unlabeled", "candidates_named", "named"]
 __all__ += ["assess", "feature_columns", "fit_table", "leaking_columns", "looks_at"]
-__all__ += ["OUTPUTS", "REPORT", "page", "read_study", "write_outputs", "write_report"]
+__all__ += ["OUTPUTS", "REPORT", "STUDY", "page", "read_study", "write_outputs", "write_report"]
 __all__ += ["LABELS", "Labeling", "asked_of", "in_points", "listening", "read_answers", "serve"]
 __all__ += ["write_questions"]
 

@@ -336,12 +336,15 @@ def test_numbers_are_those_of_the_threshold_in_the_file():
     )
     assert "both at a threshold of 0.5" in found.sections["changes"]
     assert (
-        "Before the threshold and calibration of the model in the file, the class is predicted "
-        "from a score of one half on" in found.sections["scores"]
+        "Rows are predicted to be of class malignant from a score of one half on, the dotted line, "
+        "before the threshold and calibration of the model in the file." in found.sections["scores"]
     )
     assert "All are compared at a threshold of 0.5." in found.sections["comparison"]
     plain = Reader(content_of(studies.binary))
-    assert "The class is predicted from a score of one half on" in plain.sections["scores"]
+    assert (
+        "class malignant from a score of one half on, the dotted line. The"
+        in plain.sections["scores"]
+    )
     assert "threshold" not in plain.sections["numbers"] + plain.sections["comparison"]
 
 

@@ -23,7 +23,7 @@ SECTIONS = {
     "curves": "Is more data worth it?",
     "importance": "Most important columns",
     "coefficients": "Weights, the largest first",
-    "changes": "Predictions that changed",
+    "changes": "Predictions that the projection changed",
     "notes": "Notes",
     "certificate": "What is proved",
     "meaning": "What “never worse” means",
