@@ -127,13 +127,14 @@ class Rows(ABC):
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
 
+        # In products with few results, `@` would keep other threads waiting; `np.dot` does not.
         def products(rows: slice) -> tuple[Matrix, Vector]:
             block = self.block(rows.start, rows.stop)
             if weights is None:
-                return block.T @ block, np.ones(len(block)) @ block
-            total = weights[rows] @ block
+                return np.dot(block.T, block), np.dot(np.ones(len(block)), block)
+            total = np.dot(weights[rows], block)
             block = block * np.sqrt(weights[rows])[:, None]
-            return block.T @ block, total
+            return np.dot(block.T, block), total
 
         return self._added_up(products)
 

@@ -209,7 +209,7 @@ def sum_of_block(weights: Vector, block: Any) -> Vector:
         return np.ascontiguousarray((block.T @ weights.T).T, dtype=np.float64)
     total = np.zeros((*weights.shape[:-1], block.shape[1]))
     for rows in _row_pieces(len(block), total.size):
-        total += weights[..., rows] @ block[rows]
+        total += np.dot(weights[..., rows], block[rows])  # `@` would keep other threads waiting
     return total
 
 
