@@ -64,7 +64,8 @@ def test_a_result_that_is_open_elsewhere_is_noticed_before_the_fit(tmp_path, mon
     def replace(self, _):
         raise PermissionError(errno.EACCES, "It is open in another program", str(self))
 
-    (tmp_path / "predictions.csv").touch()
+    for name in ("predictions.csv", "study.json"):
+        (tmp_path / name).touch()
     monkeypatch.setattr(Path, "replace", replace)
     words = ["fit", "nowhere.csv", "--target", "y", "--out", str(tmp_path)]
     assert main(words) == 1
