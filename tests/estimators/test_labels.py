@@ -23,7 +23,7 @@ def test_split_labels_reads_every_encoding(name):
     assert classes.tolist() == expected
     np.testing.assert_array_equal(unlabeled, UNLABELED)
     np.testing.assert_array_equal(target, CODES == 1)
-    assert target.dtype == np.float64
+    assert target.dtype == np.int8
 
 
 @classifiers

@@ -213,8 +213,8 @@ def audit(
         raise ValueError("y has no rows of positive weight: there is nothing to audit.")
     fitted = [(name, model) for name, model in models.items() if not _is_array(model)]
     classes = shared_classes(fitted) if fitted else _classes_of_arrays(models, y, missing_label)
-    classes, target, unlabeled = split_labels(y, missing_label, classes)
-    known = coded_labels(classes, target.astype(np.intp), unlabeled, weights, label_bounds)
+    split = split_labels(y, missing_label, classes)
+    known = coded_labels(*split, weights, label_bounds)
     if class_prior is not None:
         known = with_class_prior(known, class_prior, prior_level)
     f, g = (

@@ -42,7 +42,8 @@ class LabeledRows:
 
     @classmethod
     def split(cls, X: Any, y: Any, missing_label: Any, weights: Vector | None) -> LabeledRows:
-        return cls(X, *checked_codes(X, y, missing_label, weights), weights)
+        classes, codes, unlabeled = checked_codes(X, y, missing_label, weights)
+        return cls(X, classes, codes.astype(np.intp), unlabeled, weights)
 
     def labeled(self) -> LabeledRows:
         if not self.unlabeled.any():

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInput
 from neverworse.estimators._labels import split_labels, split_targets
 from neverworse.projection import Assumptions, Box, Labels, Simplex
@@ -54,21 +54,21 @@ def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) 
 
 def checked_codes(
     X: Any, y: Any, missing_label: Any, weights: Vector | None
-) -> tuple[AnyArray, Indices, Mask]:
+) -> tuple[AnyArray, AnyArray, Mask]:
     """Return what `split_labels` does; some labeled rows of every class have a positive weight."""
-    classes, target, unlabeled = split_labels(y, missing_label)
-    check_consistent_length(X, target)
-    present = classes if weights is None else np.unique(target[~unlabeled & (weights > 0.0)])
+    classes, codes, unlabeled = split_labels(y, missing_label)
+    check_consistent_length(X, codes)
+    present = classes if weights is None else np.unique(codes[~unlabeled & (weights > 0.0)])
     if len(present) < len(classes):
         raise ValueError(
             "sample_weight is positive for labeled rows of one class only, or not of all. Give "
             f"some labeled rows of each of the {len(classes)} classes a positive weight."
         )
-    return classes, target.astype(np.intp), unlabeled
+    return classes, codes, unlabeled
 
 
 def class_weights(
-    class_weight: Any, classes: AnyArray, codes: Indices, weights: Vector | None
+    class_weight: Any, classes: AnyArray, codes: AnyArray, weights: Vector | None
 ) -> Vector:
     """Return the factor of each class; `codes` are the positions of those of labeled rows."""
     if isinstance(class_weight, str):  # balanced
@@ -84,7 +84,7 @@ def class_weights(
 
 
 def coded_labels(
-    classes: AnyArray, codes: Indices, unlabeled: Mask, weights: Vector | None, bounds: Any
+    classes: AnyArray, codes: AnyArray, unlabeled: Mask, weights: Vector | None, bounds: Any
 ) -> KnownLabels:
     """Check the bounds of labels that are given as positions of classes, zero if unlabeled."""
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)

@@ -21,10 +21,11 @@ _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
 def split_labels(
     y: Any, missing_label: Any, classes: AnyArray | None = None
-) -> tuple[AnyArray, Vector, Mask]:
+) -> tuple[AnyArray, AnyArray, Mask]:
     """Return the classes in sorted order, the position of each row's class, and which have none.
 
-    The position is 0 for unlabeled rows. As a marker, NaN, None and pd.NA all mean any null value.
+    The position, in the smallest type of integers, is 0 for unlabeled rows. As a marker, NaN, None
+    and pd.NA all mean any null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
@@ -45,10 +46,10 @@ def split_labels(
             f"{shown(taken[0])} marks unlabeled rows in y, but is a class of the classifiers. Fit "
             "these without unlabeled rows, or pass missing_label=np.nan if it is a class in y."
         )
-    order = np.full(len(labels.values), -1)
+    order = np.full(len(labels.values), -1, np.min_scalar_type(-len(classes)))
     order[~missing] = [position[label] for label in known.tolist()]
     codes = order[labels.codes]
-    return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
+    return classes, np.maximum(codes, 0), codes == -1
 
 
 def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
@@ -96,7 +97,7 @@ class _Labels:
 
     values: AnyArray  # (n_distinct,)
     null: Mask  # (n_distinct,): whether the value is None, NaN, NaT or pd.NA
-    codes: Indices  # (n_rows,)
+    codes: AnyArray  # (n_rows,)
 
     def equal(self, value: Any) -> Mask:
         """Compare, where numbers, booleans and strings are never equal to each other."""
@@ -133,8 +134,12 @@ def distinct_labels(labels: AnyArray) -> _Labels:
     if labels.dtype.kind != "O":
         # Most rows are unlabeled, and leaving them out is faster than sorting or hashing them.
         often = labels[len(labels) // 2 :][:1]
-        found = np.unique(np.concatenate([often, labels[labels != often]]))
-        return _Labels(found, found != found, np.searchsorted(found, labels))
+        others = labels == labels if (often != often).any() else labels != often
+        found = np.unique(np.concatenate([often, labels[others]]))
+        codes = np.empty(len(labels), np.min_scalar_type(len(found)))
+        codes[:] = np.searchsorted(found, often)
+        codes[others] = np.searchsorted(found, labels[others])
+        return _Labels(found, found != found, codes)
     # Equal objects of one type are one label. Of these, numbers of several types may be, as well.
     raw: dict[Any, int] = {}
     typed = zip(map(type, labels), labels, strict=True)
