@@ -70,9 +70,9 @@ def first(part):
 def test_every_chunk_is_asked(place):
     rows = place(X)
     kept, other = rows.scatter(Numbers(VALUES)), rows.scatter(Numbers(2.0 * VALUES))
-    found = rows.map_state(shifted_sum, (kept, other), 1.0)
+    found = [*rows.map_state(shifted_sum, (kept, other), 1.0)]
     assert found == [float((3.0 * part + 1.0).sum()) for part in PARTS]
-    found = rows.map_state(shifted_sum, (kept, other), known=(Numbers(VALUES),))
+    found = [*rows.map_state(shifted_sum, (kept, other), known=(Numbers(VALUES),))]
     assert found == [float(4.0 * part.sum()) for part in PARTS]
 
 
@@ -80,14 +80,14 @@ def test_keep_only_frees_memory_of_this_process_only():
     for place, left in ((LocalRows, [1, 0, 1, 1]), (in_dask, list(SIZES))):
         rows = place(X)
         kept = rows.keep_only(first, rows.scatter(Numbers(VALUES)))
-        assert rows.map_state(len, (kept,)) == left
+        assert [*rows.map_state(len, (kept,))] == left
 
 
 @anywhere
 def test_what_is_kept_can_be_asked(place):
     rows = place(X)
     kept = rows.keep(values_of, known=(Numbers(VALUES),))
-    found = rows.map_state(shifted_sum, (kept, kept), 1.0)
+    found = [*rows.map_state(shifted_sum, (kept, kept), 1.0)]
     assert sum(found) == (2.0 * VALUES + 1.0).sum()
     assert len(rows.chunk_starts) == len(found)
 
@@ -96,10 +96,10 @@ def test_what_is_kept_can_be_asked(place):
 def test_rows_that_are_placed_and_kept(place):
     rows, numbers = place(X), Numbers(np.arange(8.0))
     placed = rows.scatter(numbers)
-    assert rows.map_state(len, (placed,)) == list(SIZES)
+    assert [*rows.map_state(len, (placed,))] == list(SIZES)
     kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
     expected = 2.0 * X.sum(axis=1) + np.arange(8.0) ** 2
-    np.testing.assert_array_equal(np.concatenate(rows.map_state(np.copy, (kept,))), expected)
+    np.testing.assert_array_equal(np.concatenate([*rows.map_state(np.copy, (kept,))]), expected)
     assert rows.fold(total, operator.add, kept=(placed, kept)) == np.arange(8.0) @ expected
 
 

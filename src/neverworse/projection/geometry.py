@@ -20,7 +20,13 @@ from neverworse.projection.coordinates.gram import (
 )
 from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
-from neverworse.projection.labels import Few, Scored, TrainingRows, score_supervised
+from neverworse.projection.labels import (
+    Few,
+    Scored,
+    TrainingRows,
+    score_supervised,
+    side_by_side,
+)
 from neverworse.projection.solver.problem import DualSolution, Projection, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.rows import Rows, add_pairs, as_rows
@@ -126,10 +132,7 @@ class Geometry:
         w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
         sums = rows.map_state(attrgetter("summed", "total"), (self.scored,))
         summed, total = reduce(add_pairs, sums)
-        n, sample = len(w.coef), None
-        if len(self._wanted.indices):
-            copies = np.concatenate(rows.map_state(attrgetter("sample"), (self.scored,)))
-            sample = self._wanted.indices, copies
+        n = len(w.coef)
         linear = coordinates.adjoint(summed[:n], total[:n])
         linear = linear + coordinates.adjoint_coef(self.alpha * w.coef)
         return Projection(
@@ -142,7 +145,7 @@ class Geometry:
             self.labels,
             self.scored,
             length=None if coordinates.is_whitened else self._length(),
-            sample=sample,
+            sample=self._wanted.indices,
         )
 
     def _length(self) -> float:
@@ -154,8 +157,8 @@ class Geometry:
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
     def supervised_scores(self) -> Matrix:
-        found = self.coordinates.rows.map_state(attrgetter("scores"), (self.scored,))
-        return np.concatenate(found, axis=1)
+        rows = self.coordinates.rows
+        return side_by_side(rows.map_state(attrgetter("scores"), (self.scored,)), rows.n_rows)
 
     def problem_in_all_rows(self) -> Projection:
         return self._with_totals(self._base)

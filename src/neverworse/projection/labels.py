@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,13 +12,26 @@ from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import HIGH
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.totals import Totals
-from neverworse.rows import DenseRows, Rows, RowWeigh
+from neverworse.rows import DenseRows, Rows, RowWeigh, blocks
 
 
 def implied_labels(scores: Matrix, target: Matrix, width: Vector) -> Matrix:
     """Return the soft labels that would reproduce scores, allowed or not; see `Labels`."""
     excess = scores - target
     return np.divide(excess, width, out=excess, where=width > 0.0)
+
+
+def side_by_side(parts: Iterable[Matrix], n_rows: int) -> Matrix:
+    """Return scores or labels of all rows, given those of each chunk, of which none is kept."""
+    joined, stop = np.empty((0, n_rows)), 0
+    for part in parts:
+        if part.shape[1] == n_rows:
+            return part
+        if not stop:
+            joined = np.empty((len(part), n_rows))
+        start, stop = stop, stop + part.shape[1]
+        joined[:, start:stop] = part
+    return joined
 
 
 def rows_that_differ(a: Matrix, b: Matrix) -> Indices:
@@ -72,6 +86,15 @@ class Labels:
     def counted(self, x: Matrix) -> Matrix:
         """Return x, with zero for rows without a weight: these may score anything, even NaN."""
         return x if self.weights is None else np.where(self.weights > 0.0, x, 0.0)
+
+    def complete(self, q: Matrix) -> None:
+        """Replace soft labels of the unlabeled rows by their labels, a block at a time."""
+        stop = 0
+        for rows in blocks(self.target):
+            seen = self.unlabeled[rows]
+            start, stop = stop, stop + int(np.count_nonzero(seen))
+            q[:, start:stop] *= self.width[rows][seen]
+            q[:, start:stop] += self.target[:, rows][:, seen]
 
     def free_totals(self) -> Totals | None:
         """Return the restriction of Σ s · width · q that follows from that of the labels."""

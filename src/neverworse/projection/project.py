@@ -96,8 +96,8 @@ def project(
     evaluated = certifier.certified(outcome.direction, outcome.multiplier, outcome.converged)
     moved = not (evaluated.weights - supervised).is_zero
     soft = _soft_labels(geometry, outcome.solution)
-    labels, seen = training.labels, training.labels.unlabeled
-    counts = (geometry.hinge_weights > 0.0)[seen]
+    labels = training.labels
+    counts = (geometry.hinge_weights > 0.0)[labels.unlabeled]
     counted = soft if counts.all() else soft[:, counts]
     difference, bound = evaluated.difference, evaluated.bound
     worst = float(difference.worst + bound)
@@ -127,8 +127,7 @@ def project(
         reason=outcome.reason(moved, budget),
         assumptions=assumptions,
     )
-    soft *= labels.width[seen]
-    soft += labels.target[:, seen]
+    labels.complete(soft)
     budget.n_passes += 1
     budget.report("certificate", training.rows.n_rows)
     return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)

@@ -114,7 +114,7 @@ class Rows(ABC):
 
     def map_state(
         self, function: Callable[..., Any], kept: Sequence[Any], *common: Any, known: Any = ()
-    ) -> list[Any]:
+    ) -> Iterable[Any]:
         """Return ``function(*kept, *common, *known)`` for each chunk, without reading the rows."""
         return [function(*kept, *common, *known)]
 

@@ -266,7 +266,7 @@ def reduce_rows(pieces: list[Matrix]) -> Matrix:
     if not len(rows):
         return rows
     triangle: Matrix = linalg.qr(rows, mode="r", overwrite_a=True, check_finite=False)[0]
-    return triangle[: rows.shape[1]]
+    return triangle[: rows.shape[1]].copy()  # the others are zero, and would be kept
 
 
 def add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -157,7 +157,7 @@ class ChunkedRows(Rows):
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
         """Call a function for all chunks, with their state among its arguments."""
-        return [function(*map(unpack, own)) for own in arguments]
+        return (function(*map(unpack, own)) for own in arguments)
 
     # State
 
@@ -175,9 +175,9 @@ class ChunkedRows(Rows):
 
     def map_state(
         self, function: Callable[..., Any], kept: Sequence[Any], *common: Any, known: Any = ()
-    ) -> list[Any]:
+    ) -> Iterable[Any]:
         parts = zip(self._parts_of(kept=kept), self._cut(*known), strict=True)
-        return list(self.map_kept(function, [(*state, *common, *own) for state, own in parts]))
+        return self.map_kept(function, [(*state, *common, *own) for state, own in parts])
 
     def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
         return [pack(function(unpack(one))) for one in kept]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,7 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
-from neverworse.projection.labels import Few, Labels, Scored, implied_labels
+from neverworse.projection.labels import Few, Labels, Scored, implied_labels, side_by_side
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, blocks
 
@@ -177,9 +177,8 @@ class Projection:
     # Restriction of their totals, in the units of the last coordinate, which then belongs to it
     totals: Totals | None = None
     length: float | None = None  # of the linear term; Euclidean if not given
-    # Unlabeled rows that were copied on the way, where taking them would take a pass: increasing
-    # indices, and copies
-    sample: tuple[Indices, Matrix] | None = None
+    # (n,): unlabeled rows that `scored` has copies of, where taking them would take a pass
+    sample: Indices = field(default_factory=lambda: np.empty(0, np.intp))
 
     @property
     def shape(self) -> LabelSet:
@@ -200,9 +199,10 @@ class Projection:
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
             found = rows.map_state(attrgetter("scores"), (self.scored,))
-            return implied_labels(np.concatenate(found, axis=1), labels.target, labels.width)
+            scores = side_by_side(found, rows.n_rows)
+            return implied_labels(scores, labels.target, labels.width)
         found = rows.map_state(Scored.scores_at, (self.scored,), known=(Few(indices),))
-        scores = np.concatenate(found, axis=1)
+        scores = side_by_side(found, len(indices))
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])
 
     def of_all_rows(self, q: Matrix) -> Matrix:

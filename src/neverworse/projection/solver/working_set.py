@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
-from neverworse.projection.labels import Few, rows_that_differ
+from neverworse.projection.labels import Few, rows_that_differ, side_by_side
 from neverworse.projection.solver.newton import FIRST_SIGMA, LARGEST_SIGMA, SIGMA_GROWTH, Newton
 from neverworse.projection.solver.newton_system import ROUGH
 from neverworse.projection.solver.passes import Candidates, LabelPass, measure, soften
@@ -207,7 +207,11 @@ class _Loop:
     @cached_property
     def _sample(self) -> tuple[Indices, AnyArray | None]:
         """The rows of the sample, and copies of them if there are any."""
-        return self.problem.sample or (draw(self.problem.weights, self.size), None)
+        problem = self.problem
+        if not problem.sample.size:
+            return draw(problem.weights, self.size), None
+        copies = problem.coordinates.rows.map_state(attrgetter("sample"), (problem.scored,))
+        return problem.sample, np.concatenate([*copies])
 
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
@@ -337,7 +341,7 @@ class _Loop:
     def _labels(self, state: _State) -> Matrix:
         rows, kept = self.problem.coordinates.rows, (state.labels, self.problem.labels)
         found = rows.map_state(LabelPass.unlabeled_labels, kept, known=(state.changes,))
-        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+        return side_by_side(found, int(np.count_nonzero(self.problem.unlabeled)))
 
     def _solve_all(
         self, z: Matrix, q: Matrix, tol: float, sigma: float = FIRST_SIGMA
