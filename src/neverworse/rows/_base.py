@@ -16,6 +16,7 @@ from neverworse.rows._blocks import (
     Standard,
     Weigh,
     map_in_threads,
+    product,
     reduce_rows,
     scores_of_block,
     sum_of_block,
@@ -127,14 +128,13 @@ class Rows(ABC):
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
 
-        # In products with few results, `@` would keep other threads waiting; `np.dot` does not.
         def products(rows: slice) -> tuple[Matrix, Vector]:
             block = self.block(rows.start, rows.stop)
             if weights is None:
-                return np.dot(block.T, block), np.dot(np.ones(len(block)), block)
-            total = np.dot(weights[rows], block)
+                return product(block.T, block), product(np.ones(len(block)), block)
+            total = product(weights[rows], block)
             block = block * np.sqrt(weights[rows])[:, None]
-            return np.dot(block.T, block), total
+            return product(block.T, block), total
 
         return self._added_up(products)
 

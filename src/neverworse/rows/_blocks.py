@@ -203,13 +203,21 @@ def scores_of_block(coef: Vector, block: Any, out: Vector) -> None:
         np.matmul(coef, block[rows].T, out=out[..., rows])
 
 
+def product(a: Vector, b: Matrix) -> Any:
+    """Return a @ b, which keeps other threads waiting if the result has few numbers.
+
+    `np.dot` never does, but would copy parts of columns.
+    """
+    return np.dot(a, b) if b.flags.forc else a @ b
+
+
 def sum_of_block(weights: Vector, block: Any) -> Vector:
     """Return the weighted sum of the rows of a block, for each row of `weights` if several."""
     if not isinstance(block, np.ndarray):
         return np.ascontiguousarray((block.T @ weights.T).T, dtype=np.float64)
     total = np.zeros((*weights.shape[:-1], block.shape[1]))
     for rows in _row_pieces(len(block), total.size):
-        total += np.dot(weights[..., rows], block[rows])  # `@` would keep other threads waiting
+        total += product(weights[..., rows], block[rows])
     return total
 
 
