@@ -59,11 +59,7 @@ def shifted_sum(part, other, shift, factor=1.0):
 def values_of(rows, numbers):
     numbers = numbers.numbers if isinstance(numbers, Numbers) else numbers
     assert rows.n_rows == len(numbers)
-    return numbers
-
-
-def first(part):
-    return part[:1]
+    return numbers.sum(), numbers
 
 
 @chunked
@@ -76,17 +72,11 @@ def test_every_chunk_is_asked(place):
     assert found == [float(4.0 * part.sum()) for part in PARTS]
 
 
-def test_keep_only_frees_memory_of_this_process_only():
-    for place, left in ((LocalRows, [1, 0, 1, 1]), (in_dask, list(SIZES))):
-        rows = place(X)
-        kept = rows.keep_only(first, rows.scatter(Numbers(VALUES)))
-        assert [*rows.map_state(len, (kept,))] == left
-
-
 @anywhere
 def test_what_is_kept_can_be_asked(place):
     rows = place(X)
-    kept = rows.keep(values_of, known=(Numbers(VALUES),))
+    sums, kept = rows.keep(values_of, known=(Numbers(VALUES),))
+    assert sum(sums) == VALUES.sum()
     found = [*rows.map_state(shifted_sum, (kept, kept), 1.0)]
     assert sum(found) == (2.0 * VALUES + 1.0).sum()
     assert len(rows.chunk_starts) == len(found)
@@ -97,14 +87,15 @@ def test_rows_that_are_placed_and_kept(place):
     rows, numbers = place(X), Numbers(np.arange(8.0))
     placed = rows.scatter(numbers)
     assert [*rows.map_state(len, (placed,))] == list(SIZES)
-    kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
+    found, kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
     expected = 2.0 * X.sum(axis=1) + np.arange(8.0) ** 2
+    assert found == list(SIZES)
     np.testing.assert_array_equal(np.concatenate([*rows.map_state(np.copy, (kept,))]), expected)
     assert rows.fold(total, operator.add, kept=(placed, kept)) == np.arange(8.0) @ expected
 
 
 def scored(rows, factor, numbers, placed):
-    return factor * rows.scores(np.ones(2)) + numbers * placed
+    return rows.n_rows, factor * rows.scores(np.ones(2)) + numbers * placed
 
 
 def total(rows, placed, kept):

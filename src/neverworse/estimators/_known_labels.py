@@ -91,9 +91,10 @@ def coded_labels(
     counts = np.bincount(codes[counted], minlength=len(classes))
     # Two classes are described by the share of the second one.
     several, scored = len(classes) > 2, slice(None) if len(classes) > 2 else slice(1, 2)
-    indicators = (np.arange(len(classes))[:, None] == codes) & ~unlabeled
-    target: Matrix = indicators[scored].astype(np.float64)
-    width, is_soft, is_bounded, caps = unlabeled.astype(np.float64), False, 0, None
+    indicators = (np.arange(len(classes), dtype=codes.dtype)[:, None] == codes) & ~unlabeled
+    target: AnyArray = indicators[scored].view(np.int8)
+    width: AnyArray = unlabeled.view(np.int8)
+    is_soft, is_bounded, caps = False, 0, None
     if bounds is not None:
         lower, upper = _class_bounds(bounds, classes, indicators, unlabeled)
         room = _remainder(lower)[0] if several else upper[1] - lower[1]
@@ -102,7 +103,7 @@ def coded_labels(
         width = np.where(free, room, 0.0)
         _refuse_narrow("label_bounds", width)
         target = np.where(unlabeled, lower[scored], target)
-        caps = np.ones_like(target)
+        caps = np.ones(target.shape)
         if several:
             target[:, soft] += (room / len(classes))[soft]  # so that the shares add up to one
             caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)

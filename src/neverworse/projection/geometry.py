@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.projection.coordinates import Coordinates, Points, Weights, suited
 from neverworse.projection.coordinates.gram import (
     NonFiniteError,
@@ -66,7 +66,7 @@ class Geometry:
     transductive: bool  # whether labeled rows play no part in the loss
     weights: Vector | None  # (n_rows,): of the rows in the loss
     # (n_rows,): weights of the unlabeled rows, times the range of their label; zero for all others
-    hinge_weights: Vector
+    hinge_weights: AnyArray
     unit: float  # the widest range
     coordinates: Coordinates  # of the weights, for the loss
     # What is known about the labels (`Labels`), and supervised scores (`Scored`): where rows are
@@ -111,7 +111,9 @@ class Geometry:
         self.labels = rows.scatter(row_labels)
         weights = supervised.coef, supervised.intercept
         known, kept = (self._wanted,), (self.labels,)
-        self.scored = rows.keep(score_supervised, *weights, known=known, kept=kept)
+        found, self.scored = rows.keep(score_supervised, *weights, known=known, kept=kept)
+        summed, total, copies = zip(*found, strict=True)
+        self._sums, self._copies = (sum(summed), sum(total)), copies
 
     def _wanted_sample(self) -> Few:
         """Return the sample that the solver will start with, where taking it would take a pass."""
@@ -129,10 +131,8 @@ class Geometry:
 
         Its linear term is c = H w_sup - E'Sy, where unknown labels y are as small as they may be.
         """
-        w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
-        sums = rows.map_state(attrgetter("summed", "total"), (self.scored,))
-        summed, total = reduce(add_pairs, sums)
-        n = len(w.coef)
+        w, coordinates = self.supervised, self.coordinates
+        (summed, total), n = self._sums, len(w.coef)
         linear = coordinates.adjoint(summed[:n], total[:n])
         linear = linear + coordinates.adjoint_coef(self.alpha * w.coef)
         return Projection(
@@ -146,6 +146,7 @@ class Geometry:
             self.scored,
             length=None if coordinates.is_whitened else self._length(),
             sample=self._wanted.indices,
+            copies=self._copies,
         )
 
     def _length(self) -> float:

@@ -44,11 +44,13 @@ class Labels:
     """Labels of rows, of which some are known.
 
     An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1]
-    (then n_classes is one), or shares of several classes.
+    (then n_classes is one), or shares of several classes. Targets and widths may be of any signed
+    type: where all are 0 or 1, a byte will do.
     """
 
-    target: Matrix  # (n_classes, n_rows): known labels; the smallest possible ones elsewhere
-    width: Vector  # (n_rows,): how far an unknown label may exceed `target`; zero where it is known
+    target: AnyArray  # (n_classes, n_rows): known labels; the smallest possible ones elsewhere
+    # (n_rows,): how far an unknown label may exceed `target`; zero where it is known
+    width: AnyArray
     weights: Vector | None = None  # (n_rows,): row weights, not negative; ones if None
     shape: LabelSet = field(default_factory=Box)  # where soft labels lie
     totals: Totals | None = None  # restriction of the weighted sum of the unknown labels
@@ -74,7 +76,7 @@ class Labels:
         """Return the weights of some rows, and zero for all others."""
         return mask.astype(np.float64) if self.weights is None else np.where(mask, self.weights, 0)
 
-    def hinge_weights(self) -> Vector:
+    def hinge_weights(self) -> AnyArray:
         """Return weight times width: how much the label of each row matters."""
         weights = self.weighted(self.width)
         return weights if self.unit == 1.0 else weights / self.unit
@@ -128,11 +130,6 @@ class Scored:
     """What a pass with the supervised weights leaves of some rows."""
 
     scores: Matrix  # (n_classes, n_rows)
-    # (2 n_classes, n_columns): Σ x_i and their number, weighted once with s r for the residuals r =
-    # score - target, and once with ω q for the allowed soft labels q nearest to the scores
-    summed: Matrix
-    total: Vector
-    sample: Matrix  # (n, n_columns): rows that were asked for
 
     def scores_at(self, wanted: Few) -> Matrix:
         return self.scores[:, wanted.indices]
@@ -146,11 +143,14 @@ class Scored:
 
 def score_supervised(
     rows: Rows, coef: Matrix, intercept: Vector, wanted: Few, labels: Labels
-) -> Scored:
-    """Make the pass with the supervised weights over some rows."""
+) -> tuple[tuple[Matrix, Vector, AnyArray], Scored]:
+    """Make the pass with the supervised weights over some rows; return sums and wanted rows.
+
+    The sums have 2 n_classes rows: Σ x_i and their number, weighted once with s r for the residuals
+    r = score - target, and once with ω q for the allowed soft labels q nearest to the scores.
+    """
     scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
-    sample = rows.take(wanted.indices) if len(wanted.indices) else np.empty((0, rows.n_columns))
-    return Scored(scores, summed, total, sample)
+    return (summed, total, rows.copies(wanted.indices)), Scored(scores)
 
 
 def _weigh(scores: Matrix, labels: Labels) -> Matrix:
@@ -190,10 +190,11 @@ class TrainingRows:
         """Return rows, target and weights of labeled rows: copied, or many among others of none."""
         labels = self.labels
         if not labels.unlabeled.any():
-            return self.rows, labels.target, labels.weights
+            return self.rows, labels.target.astype(np.float64), labels.weights
         if not self._takes_labeled:
-            return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
+            known = labels.weights_where(~labels.unlabeled)
+            return self.rows, labels.target.astype(np.float64), known
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]
         rows = self.rows.some(chosen) if self.at_hand is None else DenseRows(self.at_hand)
-        return rows, labels.target[:, chosen], weights
+        return rows, labels.target[:, chosen].astype(np.float64), weights

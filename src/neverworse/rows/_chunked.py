@@ -151,9 +151,11 @@ class ChunkedRows(Rows):
         """Apply a verb to all chunks, and combine the results in their order."""
         return reduce(combine, self._map(verb, arguments))
 
-    def keep_chunks(self, verb: Verb, arguments: Arguments) -> ChunkState:
-        """Apply a verb to all chunks, and keep the results."""
-        return list(self._map(replace(verb, packs=True), arguments))  # soft labels: a bit each
+    def keep_chunks(self, verb: Verb, arguments: Arguments) -> tuple[list[Any], ChunkState]:
+        """Apply a verb that returns pairs: return the first of each, and keep the second."""
+        pairs = self._map(replace(verb, packs=True), arguments)  # soft labels take a bit each
+        found, kept = zip(*pairs, strict=True)
+        return [*map(unpack, found)], list(kept)
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
         """Call a function for all chunks, with their state among its arguments."""
@@ -164,7 +166,9 @@ class ChunkedRows(Rows):
     def scatter(self, known: Any) -> ChunkState:
         return [own for (own,) in self._cut(known)]
 
-    def keep(self, function: Callable[..., Any], *common: Any, **of_chunks: Any) -> ChunkState:
+    def keep(
+        self, function: Callable[..., Any], *common: Any, **of_chunks: Any
+    ) -> tuple[list[Any], ChunkState]:
         return self.keep_chunks(self._verb(function, *common), self._parts_of(**of_chunks))
 
     def fold(
@@ -178,9 +182,6 @@ class ChunkedRows(Rows):
     ) -> Iterable[Any]:
         parts = zip(self._parts_of(kept=kept), self._cut(*known), strict=True)
         return self.map_kept(function, [(*state, *common, *own) for state, own in parts])
-
-    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
-        return [pack(function(unpack(one))) for one in kept]
 
     # Sums
 

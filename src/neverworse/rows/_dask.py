@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager, suppress
 from functools import partial, reduce
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -85,14 +85,20 @@ class DaskRows(ChunkedRows):
     # States are tasks whose results are held by workers. If workers die, the scheduler computes
     # these again.
 
-    def keep_chunks(self, verb: Verb, arguments: Arguments) -> ChunkState:
-        return self._engine.persist(self._tasks(verb, arguments, packs=True))
+    def keep_chunks(self, verb: Verb, arguments: Arguments) -> tuple[list[Any], ChunkState]:
+        pairs = self._engine.persist(self._tasks(verb, arguments, packs=True))
+        found, kept = (
+            [
+                self._engine.task(itemgetter(k), name, pair, home=home)
+                for pair, home in zip(pairs, self._homes, strict=True)
+            ]
+            for k, name in enumerate(("neverworse-findings", "neverworse-kept"))
+        )
+        kept = self._engine.persist(kept)
+        return [*map(unpack, self._engine.run(found))], kept
 
     def scatter(self, known: Any) -> ChunkState:
         return self._engine.persist(self._tasks(_scatter, self._cut(known), packs=True))
-
-    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:  # noqa: ARG002
-        return kept  # which takes no memory of this process
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
         return map(unpack, self._engine.run(self._tasks(function, arguments, packs=True)))

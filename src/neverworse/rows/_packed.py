@@ -46,7 +46,8 @@ def pack(value: Any) -> Any:
         if len(where) * NUMBERS_PER_EXCEPTION <= flat.size:
             parts = (value.shape, found[common], np.packbits(second), where, flat[where])
             return Packed(_of_two_values, parts)
-    return _narrow(value) if _narrow(sample) is not sample else value
+    narrow = narrowed(value) if narrowed(sample) is not sample else value
+    return value if narrow is value else Packed(np.asarray, (narrow, np.float64))
 
 
 def _equals(array: AnyArray, value: Any) -> AnyArray:
@@ -54,14 +55,12 @@ def _equals(array: AnyArray, value: Any) -> AnyArray:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _narrow(array: AnyArray) -> Any:
+def narrowed(array: AnyArray) -> AnyArray:
     """Return float64 numbers in half the bytes, if that loses nothing."""
     if array.dtype != np.float64:
         return array
     narrow = array.astype(np.float32)
-    if not (narrow == array).all():
-        return array
-    return Packed(np.asarray, (narrow, np.float64))
+    return narrow if (narrow == array).all() else array
 
 
 def _of_two_values(

@@ -16,6 +16,7 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows._base import Rows
 from neverworse.rows._blocks import float_type, in_streams, read_ahead
 from neverworse.rows._chunked import Arguments, ChunkedRows, Combine, Verb
+from neverworse.rows._packed import narrowed
 from neverworse.rows._parquet_files import (
     File,
     check_columns,
@@ -72,17 +73,22 @@ class ColumnRows(Rows):
         return columns.T
 
     def take(self, indices: Indices) -> Matrix:
-        taken = np.empty((len(indices), self.n_columns))
+        return self._less_shift(self._gathered(indices).astype(np.float64, order="C"))
+
+    def copies(self, indices: Indices) -> AnyArray:
+        return narrowed(self._gathered(indices)) if self.shift is None else super().copies(indices)
+
+    def _gathered(self, indices: Indices) -> AnyArray:
+        """Return rows in the type of the columns, before any shift."""
+        kind = np.result_type(*(column for piece in self._pieces for column in piece))
+        found = np.empty((self.n_columns, len(indices)), kind)
         number = np.searchsorted(self._starts, indices, side="right") - 1
         for k, piece in enumerate(self._pieces):
-            mine = np.flatnonzero(number == k)
+            mine: Any = slice(None) if len(self._pieces) == 1 else np.flatnonzero(number == k)
             places = indices[mine] - self._starts[k]
-            # In the type of the columns, and with indices that are not checked: passes take rows.
-            found = np.empty((self.n_columns, len(mine)), np.result_type(*piece))
             for into, column in zip(found, piece, strict=True):
-                into[:] = column.take(places, mode="clip")
-            taken[mine] = found.T
-        return self._less_shift(taken)
+                into[mine] = column.take(places, mode="clip")  # which checks no index: passes take
+        return found.T
 
     def shifted(self, shift: Vector | None) -> ColumnRows:
         return ColumnRows(self._pieces, shift)

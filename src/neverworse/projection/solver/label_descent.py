@@ -172,7 +172,7 @@ class LabelDescent:
         self._budget = budget
         linear = problem.linear
         self._system = RowSystem(space, len(linear), budget)
-        self._omega = problem.weights[:, None]
+        self._omega = problem.weights[:, None].astype(np.float64)
         seen = space.weights[:, None] > 0.0
         # Weights of the hinges in units of those in the loss, and one over their roots.
         self._ratio = np.divide(

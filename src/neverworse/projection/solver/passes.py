@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -54,20 +55,22 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class LabelPass:
-    """What a pass leaves of some rows."""
+class Findings:
+    """What a pass finds out about the rows of a chunk."""
 
-    q: Matrix  # (n_classes, n_rows): soft labels; zero for rows without a hinge
+    candidates: Candidates  # for the next working set
     gap: float  # Σ s (q·t + max(-q·t))
-    # For the next working set; None where they are not needed any more
-    candidates: Candidates | None
-    sums: tuple[Matrix, Vector] | None = None  # Σ s q x and Σ s q, if the pass has set the labels
+    sums: Any = None  # Σ s q x and Σ s q, if the pass has set the labels
 
-    def findings(self) -> tuple[Candidates | None, float, tuple[Matrix, Vector] | None]:
-        return self.candidates, self.gap, self.sums
 
-    def at(self, rows: slice) -> LabelPass:
-        return LabelPass(self.q[:, rows], 0.0, None)
+@dataclass(frozen=True)
+class Imputed:
+    """Soft labels of rows, where the rows are."""
+
+    q: Matrix  # (n_classes, n_rows); zero for rows without a hinge
+
+    def at(self, rows: slice) -> Imputed:
+        return Imputed(self.q[:, rows])
 
     def unlabeled_labels(self, labels: Labels, changes: Few) -> Matrix:
         """Return the soft labels of the unlabeled rows, with some changes."""
@@ -76,7 +79,7 @@ class LabelPass:
 
 def soften(
     rows: Rows, coef: Matrix, intercept: Vector, named: Named, labels: Labels, scored: Scored
-) -> LabelPass:
+) -> tuple[Findings, Imputed]:
     """Make a pass that sets soft labels: the allowed ones nearest to supervised scores less t."""
     q = np.zeros_like(scored.scores)
 
@@ -88,7 +91,8 @@ def soften(
         return hinge * q[:, block]
 
     t, summed, total = rows.scores_and_sum(coef, intercept, weigh)
-    return replace(_look(rows, t, q, named, labels), sums=(summed, total))
+    found, imputed = _look(rows, t, q, named, labels)
+    return replace(found, sums=(summed, total)), imputed
 
 
 def measure(
@@ -98,13 +102,15 @@ def measure(
     named: Named,
     changes: Few,
     labels: Labels,
-    before: LabelPass,
-) -> LabelPass:
+    before: Imputed,
+) -> tuple[Findings, Imputed]:
     """Make a pass at the dual point of soft labels: those of the pass before, but for changes."""
     return _look(rows, rows.scores(coef, intercept), changes.replaced(before.q), named, labels)
 
 
-def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: Labels) -> LabelPass:
+def _look(
+    rows: Rows, t: Matrix, q: Matrix, named: Named, labels: Labels
+) -> tuple[Findings, Imputed]:
     """Return the gap, and candidates for the next working set; t is overwritten by margins."""
     share, copy = named
     slices = [slice(b.start, min(b.stop, t.shape[1])) for b in blocks(t)]
@@ -115,9 +121,9 @@ def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: Labels) -> Lab
     indices, kept = np.flatnonzero(chosen), chosen[place]
     gap = np.zeros(len(indices))
     gap[np.searchsorted(indices, place[kept])] = large[kept]
-    copies = _narrow(rows.take(indices)) if copy else None
+    copies = rows.copies(indices) if copy else None
     found = Candidates(indices, gap, margin[indices], q.take(indices, axis=1), copies)
-    return LabelPass(q, float(sum(totals)), found)
+    return Findings(found, float(sum(totals))), Imputed(q)
 
 
 def _look_at_block(
@@ -162,10 +168,3 @@ def _smallest(x: Vector, most: int, about: bool) -> Indices:
 @cache
 def _places(n: int) -> Indices:
     return np.random.default_rng(0).integers(0, n, SAMPLE)
-
-
-def _narrow(rows: AnyArray) -> AnyArray:
-    """Return rows in half the memory, if that loses nothing."""
-    with np.errstate(over="ignore"):
-        narrow = rows.astype(np.float32)
-    return narrow if (narrow == rows).all() else rows

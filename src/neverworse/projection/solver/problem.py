@@ -8,7 +8,7 @@ is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -169,7 +169,7 @@ class Projection:
     linear: Matrix  # (n_classes, rank): the vector l
     first: Matrix  # Σ s_j q_j k_j for the allowed labels q nearest to the supervised scores
     first_total: Vector  # (n_classes,): Σ s_j q_j of these
-    weights: Vector  # (n_rows,): weights of the unlabeled rows; zero for all other rows
+    weights: AnyArray  # (n_rows,): weights of the unlabeled rows; zero for all other rows
     training_labels: Labels  # of all rows
     # The same where the rows are (`Labels`), and the supervised scores (`Scored`)
     labels: Any
@@ -177,8 +177,9 @@ class Projection:
     # Restriction of their totals, in the units of the last coordinate, which then belongs to it
     totals: Totals | None = None
     length: float | None = None  # of the linear term; Euclidean if not given
-    # (n,): unlabeled rows that `scored` has copies of, where taking them would take a pass
+    # (n,): unlabeled rows to start with, and copies of them, where taking them would take a pass
     sample: Indices = field(default_factory=lambda: np.empty(0, np.intp))
+    copies: Sequence[AnyArray] = ()  # of each chunk
 
     @property
     def shape(self) -> LabelSet:

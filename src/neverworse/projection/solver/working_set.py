@@ -33,7 +33,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Few, rows_that_differ, side_by_side
 from neverworse.projection.solver.newton import FIRST_SIGMA, LARGEST_SIGMA, SIGMA_GROWTH, Newton
 from neverworse.projection.solver.newton_system import ROUGH
-from neverworse.projection.solver.passes import Candidates, LabelPass, measure, soften
+from neverworse.projection.solver.passes import Candidates, Findings, Imputed, measure, soften
 from neverworse.projection.solver.problem import (
     DualSolution,
     Hinges,
@@ -98,7 +97,7 @@ class _State:
 
     z: Matrix  # the dual point; its last coordinate is the multiplier of the totals, if restricted
     primal: Matrix  # Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate
-    labels: Any  # soft labels of all rows, where the rows are: see `LabelPass`
+    labels: Any  # soft labels of all rows, where the rows are: see `Imputed`
     # Soft labels of the last working set, which `labels` do not have yet
     changes: Few = field(default_factory=Few)
     gap: float = np.inf
@@ -177,7 +176,7 @@ class _Loop:
         solved = self._solve_all(*self._supervised(), max(ROUGH, self.tol))
         q = problem.of_all_rows(solved.q)
         primal = self.hinges.adjoint(problem.weights * q) - problem.linear
-        labels = problem.coordinates.rows.scatter(LabelPass(q, 0.0, None))
+        labels = problem.coordinates.rows.scatter(Imputed(q))
         n_free = int(np.count_nonzero(problem.shape.is_free(q) & (problem.weights > 0.0)))
         self.size = max(FEWEST_ROWS, SET_GROWTH * n_free)
         state = self._state(primal, solved.z, labels)
@@ -189,12 +188,11 @@ class _Loop:
         """Return the state after the proximal step on all rows."""
         problem = self.problem
         z, sigma = self._solve_sample()
-        made = self._pass(soften, sigma * z, kept=(problem.labels, problem.scored))
-        candidates, labels, _, sums = self._collected(made)
-        primal = problem.coordinates.adjoint(*reduce(add_pairs, sums)) - problem.linear
-        state = self._state(primal, z, labels)
+        found, labels = self._pass(soften, sigma * z, kept=(problem.labels, problem.scored))
+        sums = reduce(add_pairs, (one.sums for one in found))
+        state = self._state(problem.coordinates.adjoint(*sums) - problem.linear, z, labels)
         # Scores were those of another point, and say nothing about the gap.
-        state.candidates = candidates
+        state.candidates = [one.candidates for one in found]
         return state
 
     def _state(self, primal: Matrix, z: Matrix, labels: Any) -> _State:
@@ -210,8 +208,7 @@ class _Loop:
         problem = self.problem
         if not problem.sample.size:
             return draw(problem.weights, self.size), None
-        copies = problem.coordinates.rows.map_state(attrgetter("sample"), (problem.scored,))
-        return problem.sample, np.concatenate([*copies])
+        return problem.sample, np.concatenate(problem.copies)
 
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
@@ -310,16 +307,16 @@ class _Loop:
     def _measure(self, state: _State) -> None:
         problem = self.problem
         kept = (problem.labels, state.labels)
-        made = self._pass(measure, state.z, known=(state.changes,), kept=kept)
-        state.candidates, state.labels, state.gap, _ = self._collected(made)
-        state.changes = Few()
+        found, state.labels = self._pass(measure, state.z, known=(state.changes,), kept=kept)
+        state.candidates, state.changes = [one.candidates for one in found], Few()
+        state.gap = float(sum(one.gap for one in found))
         if problem.totals is not None:
             state.gap += problem.totals.gap(state.z[:, -1], state.primal[:, -1])
         value = half_square(state.primal, problem.totals)
         self.budget.report("pass over all rows", len(problem.weights), state.gap, value)
 
-    def _pass(self, function: Any, z: Matrix, **chunks: Any) -> Any:
-        """Make a pass with the weights that belong to a point."""
+    def _pass(self, function: Any, z: Matrix, **chunks: Any) -> tuple[list[Findings], Any]:
+        """Make a pass with the weights that belong to a point; see `Rows.keep`."""
         coordinates = self.problem.coordinates
         w = coordinates.to_weights(z)
         copy = coordinates.whitens_copies and not coordinates.rows.random_access
@@ -330,17 +327,11 @@ class _Loop:
         named = (most / self.n_rows, copy)
         return coordinates.rows.keep(function, w.coef, w.intercept, named, **chunks)
 
-    def _collected(self, made: Any) -> tuple[Sequence[Candidates], Any, float, Any]:
-        """Return what a pass has found, and the labels that it leaves where the rows are."""
-        rows = self.problem.coordinates.rows
-        named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
-        return named, rows.keep_only(methodcaller("at", slice(None)), made), float(sum(gaps)), sums
-
     # The end
 
     def _labels(self, state: _State) -> Matrix:
         rows, kept = self.problem.coordinates.rows, (state.labels, self.problem.labels)
-        found = rows.map_state(LabelPass.unlabeled_labels, kept, known=(state.changes,))
+        found = rows.map_state(Imputed.unlabeled_labels, kept, known=(state.changes,))
         return side_by_side(found, int(np.count_nonzero(self.problem.unlabeled)))
 
     def _solve_all(
