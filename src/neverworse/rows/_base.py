@@ -25,7 +25,7 @@ from neverworse.rows._packed import narrowed
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest; these were measured to be best.
-BLOCK_BYTES = 2**21
+BLOCK_BYTES = 2**22
 FEWEST_ROWS = 128  # in a block
 N_PARTS = 16  # a fixed number makes every sum independent of the number of threads
 SMALL = 2**18  # for fewer numbers, starting threads costs more than it saves
