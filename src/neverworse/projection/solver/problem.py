@@ -145,7 +145,7 @@ class StreamedHinges(Hinges):
         return (first, group, distinct) if all(same) else None
 
     def _pieces(self, n: int) -> list[slice]:
-        step = self.coordinates.rows.block_rows
+        step = self.coordinates.rows.block_rows // 4  # with what is computed from them, in cache
         return [slice(lo, lo + step) for lo in range(0, n, step)]
 
 
