@@ -51,6 +51,7 @@ VERBS = {
     "triangle": lambda rows: rows.triangle(STANDARD, WEIGHTS, WEIGHTS[None]),
     "kernel": lambda rows: rows.some(INDICES).kernel(SHIFT),
     "take": lambda rows: rows.take(INDICES),
+    "copies": lambda rows: rows.copies(INDICES),
     "take nothing": lambda rows: rows.take(INDICES[:0]),
     "block": lambda rows: rows.block(650, 2000),
     "empty block": lambda rows: rows.block(700, 700),
@@ -90,3 +91,11 @@ def test_first_not_finite(where, pieces):
             columns[1][where - start] = np.inf
         start += len(columns[1])
     assert ColumnRows(pieces).first_not_finite() == (where, 1, np.inf)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_copies_take_no_more_memory_than_columns(kind):
+    values = RNG.standard_normal((3, 50)).astype(kind)
+    copies = ColumnRows([list(values)]).copies(np.arange(0, 50, 7))
+    assert copies.dtype == kind
+    np.testing.assert_array_equal(copies, values[:, ::7].T)

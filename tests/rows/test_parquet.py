@@ -435,6 +435,16 @@ def test_labels_of_another_length(tmp_path):
         ProjectedLeastSquaresClassifier().fit(data.X, data.y[:-1])
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_tuple_of_all_parts_is_no_features(tmp_path):
+    X, y, _ = CASES["small"].data()
+    data = open_parquet(write(tmp_path, X, y), "label")
+    clf = ProjectedLeastSquaresClassifier().fit(*data)
+    for use in (lambda: clf.predict(data), lambda: clf.fit(data, data.y)):
+        with pytest.raises(TypeError, match=r"Pass its parts: estimator\.fit\(\*data\)"):
+            use()
+
+
 @pytest.mark.parametrize(
     "estimator",
     [L2SVMClassifier(), SelfLearningClassifier(), NullCategoryNoiseModel(), SupervisedClassifier()],

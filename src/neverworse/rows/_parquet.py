@@ -110,6 +110,12 @@ class ParquetData(NamedTuple):
     y: AnyArray | None
     sample_weight: AnyArray | None
 
+    def __array__(self, *_: Any, **__: Any) -> AnyArray:
+        raise TypeError(
+            "This is all that open_parquet returns. Pass its parts: estimator.fit(*data), "
+            "estimator.predict(data.X)."
+        )
+
 
 class ParquetRows(ChunkedRows):
     """Rows of Parquet files, see `open_parquet`."""
