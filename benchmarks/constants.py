@@ -26,7 +26,7 @@ from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.labels import Few, Labels
 from neverworse.projection.solver import working_set
-from neverworse.projection.solver.passes import LabelPass
+from neverworse.projection.solver.passes import Imputed
 from neverworse.projection.solver.passes import measure as measure_pass
 from neverworse.projection.solver.working_set import LARGEST_SHARE, WORKING_BYTES
 from neverworse.rows import DaskRows, Engine, as_rows
@@ -36,7 +36,7 @@ from wire import Wire, weighed
 
 N_COLUMNS, N_LABELED = 100, 200
 N_NARROW, N_NARROW_LABELED = 10, 20  # a smaller table of the same kind, with many more rows
-MANY = 2  # so many times; with 8, working sets do not lead to the end
+MANY = 2  # times as many rows; with 8, working sets do not lead to the end
 N_CHUNKS = 20
 
 
@@ -86,7 +86,7 @@ def _one_core(X, folder):
     coef = np.random.default_rng(0).normal(size=(1, N_COLUMNS))
 
     labels = Labels(np.zeros((1, n)), np.ones(n))
-    before = LabelPass(np.zeros((1, n)), 0.0, None)
+    before = Imputed(np.zeros((1, n)))
 
     def a_pass():
         named = (LARGEST_SHARE, False)

@@ -297,7 +297,7 @@ def start_of_projection(
     if len(labels.target) > 1 or labels.totals is not None or not labels.unlabeled.any():
         return None
     n, lower, order = rows.n_rows, rows.lower, rows.order
-    low, unlabeled = labels.target[0, order], labels.unlabeled[order]
+    low, unlabeled = labels.target[0, order].astype(np.float64), labels.unlabeled[order]
     high = low + labels.width[order]
     s = np.ones(n) if labels.weights is None else labels.weights[order]
     of_supervised = _solve(lower, supervised.coef[0], transposed=True)

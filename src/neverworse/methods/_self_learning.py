@@ -259,7 +259,7 @@ class WhitenedTrainer:
 
     def weights(self, q: Matrix, near: Weights | None = None) -> Weights:
         """Return the weights for labels of the unlabeled rows; with more digits from near ones."""
-        s, target = self.labels.weights, self.labels.target.copy()
+        s, target = self.labels.weights, self.labels.target.astype(np.float64)
         target[:, self.labels.unlabeled] = q
         if near is not None:
             target -= self.whitening.rows.scores(near.coef, near.intercept)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager, suppress
 from functools import partial, reduce
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ from neverworse._typing import AnyArray
 from neverworse.rows._base import DenseRows, Rows
 from neverworse.rows._blocks import float_type
 from neverworse.rows._chunked import Arguments, ChunkedRows, ChunkState, Combine, Verb
-from neverworse.rows._packed import pack, unpack
+from neverworse.rows._packed import Packed, pack, unpack
 from neverworse.rows._sparse import SparseRows
 
 
@@ -68,7 +68,7 @@ class DaskRows(ChunkedRows):
         self._homes = self._engine.homes(X, self._chunks)
 
     def map_chunks(self, verb: Verb, chosen: Sequence[int], arguments: Arguments) -> Iterable[Any]:
-        return map(unpack, self._engine.run(self._tasks(verb, arguments, chosen, packs=True)))
+        return map(unpack, self._engine.run(self._tasks(verb, arguments, chosen, packing=pack)))
 
     def reduce_chunks(self, verb: Verb, arguments: Arguments, combine: Combine) -> Any:
         # In a tree, so that no worker has to hold all results.
@@ -86,22 +86,18 @@ class DaskRows(ChunkedRows):
     # these again.
 
     def keep_chunks(self, verb: Verb, arguments: Arguments) -> tuple[list[Any], ChunkState]:
-        pairs = self._engine.persist(self._tasks(verb, arguments, packs=True))
-        found, kept = (
-            [
-                self._engine.task(itemgetter(k), name, pair, home=home)
-                for pair, home in zip(pairs, self._homes, strict=True)
-            ]
-            for k, name in enumerate(("neverworse-findings", "neverworse-kept"))
-        )
-        kept = self._engine.persist(kept)
+        kept = self._engine.persist(self._tasks(verb, arguments, packing=_pack_pair))
+        found = [
+            self._engine.task(_found, "neverworse-findings", pair, home=home)
+            for pair, home in zip(kept, self._homes, strict=True)
+        ]
         return [*map(unpack, self._engine.run(found))], kept
 
     def scatter(self, known: Any) -> ChunkState:
-        return self._engine.persist(self._tasks(_scatter, self._cut(known), packs=True))
+        return self._engine.persist(self._tasks(_scatter, self._cut(known), packing=pack))
 
     def map_kept(self, function: Callable[..., Any], arguments: Arguments) -> Iterable[Any]:
-        return map(unpack, self._engine.run(self._tasks(function, arguments, packs=True)))
+        return map(unpack, self._engine.run(self._tasks(function, arguments, packing=pack)))
 
     def where(self, row: int) -> str:
         k = int(np.searchsorted(self.edges, row, side="right")) - 1
@@ -112,9 +108,12 @@ class DaskRows(ChunkedRows):
         action: Verb | Callable[..., Any],
         arguments: Arguments,
         chosen: Sequence[int] | None = None,
-        packs: bool = False,
+        packing: Callable[[Any], Any] | None = None,
     ) -> list[Any]:
-        """Return tasks that apply a verb to chunks, or call a function with their state."""
+        """Return tasks that apply a verb to chunks, or call a function with their state.
+
+        Results are packed if they are sent or kept.
+        """
         tasks = []
         chosen = range(self.n_chunks) if chosen is None else chosen
         verb = action if isinstance(action, Verb) else Verb(action)
@@ -126,21 +125,39 @@ class DaskRows(ChunkedRows):
                 own = (self._chunks[k], *own)
             inputs = [one for one in own if isinstance(one, Delayed)]
             known = tuple(... if isinstance(one, Delayed) else pack(one) for one in own)
-            call, name = partial(_call, call, known, packs), f"neverworse-{verb.name}"
+            call, name = partial(_call, call, known, packing), f"neverworse-{verb.name}"
             tasks.append(self._engine.task(call, name, *inputs, home=self._homes[k]))
         return tasks
 
 
 def _call(
-    function: Callable[..., Any], arguments: tuple[Any, ...], packs: bool, *inputs: Any
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    packing: Callable[[Any], Any] | None,
+    *inputs: Any,
 ) -> Any:
     """Call a function on a worker, with arguments that are packed.
 
-    In place of ... comes the result of another task. The result is packed if it is sent or kept.
+    In place of ... comes the result of another task.
     """
     results = iter(inputs)
     found = function(*(unpack(next(results) if one is ... else one) for one in arguments))
-    return pack(found) if packs else found
+    return found if packing is None else packing(found)
+
+
+# What a pass finds and what it leaves are the result of one task, which stands for the latter.
+
+
+def _pack_pair(pair: tuple[Any, Any]) -> Packed:
+    return Packed(_left, pack(pair))
+
+
+def _left(_: Any, left: Any) -> Any:
+    return unpack(left)
+
+
+def _found(pair: Packed) -> Any:
+    return pair.parts[0]
 
 
 def _apply(
@@ -198,7 +215,7 @@ def gather(values: Any) -> Any:
     if not (isinstance(dtype, np.dtype) and dtype.kind in "iufb" and values.ndim == 1):
         return engine.run([values])[0]
     chunks = np.ravel(values.to_delayed()).tolist()
-    numbers = partial(_call, np.asarray, (...,), True)
+    numbers = partial(_call, np.asarray, (...,), pack)
     tasks = [engine.task(numbers, "neverworse-gather", chunk) for chunk in chunks]
     return np.concatenate([unpack(found) for found in engine.run(tasks)])
 
