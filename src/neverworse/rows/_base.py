@@ -25,8 +25,11 @@ from neverworse.rows._packed import narrowed
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest; these were measured to be best.
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**21
 FEWEST_ROWS = 128  # in a block
+# Of wide rows, blocks have this many if that takes at most four times the memory: then adding up
+# Gram matrices takes little beside computing them. Triangles are computed from as many at once.
+WIDE_ROWS = 1024
 N_PARTS = 16  # a fixed number makes every sum independent of the number of threads
 SMALL = 2**18  # for fewer numbers, starting threads costs more than it saves
 
@@ -53,7 +56,8 @@ class Rows(ABC):
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows, self.n_columns, self.shift = n_rows, n_columns, shift
         self.most_taken = n_rows
-        fitting = max(FEWEST_ROWS, BLOCK_BYTES // (8 * max(n_columns, 1)))
+        fitting = BLOCK_BYTES // (8 * max(n_columns, 1))
+        fitting = max(FEWEST_ROWS, fitting, min(4 * fitting, WIDE_ROWS))
         self.block_rows = 2 ** (fitting.bit_length() - 1)
 
     @abstractmethod
@@ -250,7 +254,7 @@ class Rows(ABC):
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets."""
         width = len(standard.columns) + len(targets)
-        step = max(self.block_rows, 2 * width)
+        step = max(min(self.block_rows, WIDE_ROWS), 2 * width)
 
         def part(bounds: tuple[int, int]) -> Matrix:
             triangle = np.zeros((0, width))

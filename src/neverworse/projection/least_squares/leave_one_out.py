@@ -16,6 +16,7 @@ from neverworse.projection.coordinates import EPS, MOST_ROWS, suited, svd
 from neverworse.projection.coordinates.gram import moments
 from neverworse.projection.coordinates.kernel import row_space
 from neverworse.rows import (
+    BLOCK,
     Rows,
     Standard,
     add_pairs,
@@ -166,8 +167,8 @@ def add_up(
 
     def part(bounds: tuple[int, int]) -> tuple[Any, list[Indices]]:
         found, (start, stop) = nothing, bounds
-        for lo in range(start, stop, rows.block_rows):
-            own = known.at(slice(lo, min(lo + rows.block_rows, stop)))
+        for lo in range(start, stop, step):
+            own = known.at(slice(lo, min(lo + step, stop)))
             used = np.flatnonzero(own.weights)
             block = rows.block(lo, lo + len(own.weights))[used]
             errors, clear = fit.errors(block, own.target[:, used], own.weights[used])
@@ -178,6 +179,8 @@ def add_up(
         return found
 
     no_scores = np.empty((len(fit.alphas), len(known.target), 0))
+    # A few arrays of errors for all penalties stay in cache.
+    step = max(128, 2 * BLOCK // max(1, len(fit.alphas) * len(known.target)))
     nothing = measure(no_scores, known.target[:, :0], known.weights[:0]), list[Indices]()
     return reduce(add_pairs, map_in_threads(part, rows.parts()), nothing)
 
