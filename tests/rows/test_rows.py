@@ -21,7 +21,7 @@ SIZES = {
     "one column": (50, 1, 1, 1),
     "one block": (200, 7, 1, 1),
     "several blocks": (5000, 40, 1, 5),
-    "several parts": (5000, 100, 10, 10),
+    "several parts": (5000, 100, 5, 5),
     "narrow": (140_000, 8, 16, 18),
 }
 sizes = pytest.mark.parametrize("size", SIZES)
