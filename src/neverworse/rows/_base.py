@@ -16,12 +16,12 @@ from neverworse.rows._blocks import (
     Standard,
     Weigh,
     map_in_threads,
+    narrowed,
     product,
     reduce_rows,
     scores_of_block,
     sum_of_block,
 )
-from neverworse.rows._packed import narrowed
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest; these were measured to be best.

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 from threadpoolctl import ThreadpoolController  # a requirement of scikit-learn
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
@@ -219,6 +219,15 @@ def sum_of_block(weights: Vector, block: Any) -> Vector:
     for rows in _row_pieces(len(block), total.size):
         total += product(weights[..., rows], block[rows])
     return total
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def narrowed(array: AnyArray) -> AnyArray:
+    """Return float64 numbers in half the bytes, if that loses nothing."""
+    if array.dtype != np.float64:
+        return array
+    narrow = array.astype(np.float32)
+    return narrow if (narrow == array).all() else array
 
 
 # ``weigh(t, rows)``: the weights of the rows in a slice, given their scores t.

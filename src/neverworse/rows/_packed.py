@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices
+from neverworse.rows._blocks import narrowed
 
 NUMBERS_PER_EXCEPTION = 16  # at most one in this many numbers may be stored as an exception
 SMALL = 1024  # arrays of fewer numbers are left as they are
@@ -52,15 +53,6 @@ def pack(value: Any) -> Any:
 
 def _equals(array: AnyArray, value: Any) -> AnyArray:
     return np.isnan(array) if np.isnan(value) else array == value
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def narrowed(array: AnyArray) -> AnyArray:
-    """Return float64 numbers in half the bytes, if that loses nothing."""
-    if array.dtype != np.float64:
-        return array
-    narrow = array.astype(np.float32)
-    return narrow if (narrow == array).all() else array
 
 
 def _of_two_values(

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows._base import Rows
-from neverworse.rows._blocks import float_type, in_streams, read_ahead
+from neverworse.rows._blocks import float_type, in_streams, narrowed, read_ahead
 from neverworse.rows._chunked import Arguments, ChunkedRows, Combine, Verb
-from neverworse.rows._packed import narrowed
 from neverworse.rows._parquet_files import (
     File,
     check_columns,
