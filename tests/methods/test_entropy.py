@@ -136,7 +136,8 @@ def test_without_entropy_it_is_the_logistic_regression_of_scikit_learn(
     clf.fit(X, y, s)
     theirs = LogisticRegression(C=5.0, solver="newton-cholesky", tol=1e-10, **options)
     theirs.fit(X[:40], y[:40], s[:40])
-    np.testing.assert_allclose(clf.coef_, theirs.coef_, rtol=1e-5, atol=1e-7)
+    # tol allows a gradient of 1e-7 √(2J), where √(2J) is about ten
+    np.testing.assert_allclose(clf.coef_, theirs.coef_, rtol=1e-5, atol=1e-6)
     if fit_intercept:  # of several classes, all intercepts may be shifted alike
         ours, expected = clf.intercept_, theirs.intercept_
         if n_classes > 2:

@@ -188,9 +188,6 @@ class Newton:
         the best pair so far is returned.
         """
         floor, budget = self.floor, self.budget
-        # Two classes that cannot be improved against each other tie in all rows, and restricted
-        # totals tie rows as well: then a large σ amplifies rounding errors, and finds no corners.
-        degenerate = self.shape.is_coupled or self.totals is not None
         # Sums of all classes have curvature 1 beside σ: their ratio must leave digits.
         largest = LARGEST_SIGMA[self.shape.is_coupled]
         sigma *= max(1.0, len(q) / 2)  # scores are the smaller the more classes there are
@@ -211,7 +208,7 @@ class Newton:
             centre, at.product = at.soft, self.matvec(at.z)
             if at.balance is not None:
                 at.balance = at.balance.next(at.z, sigma)
-            if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
+            if done.noisy and done.norm > 10.0 * FINEST * done.size:
                 sigma = max(sigma / SIGMA_GROWTH**2, FIRST_SIGMA)
             elif done.steps <= EASY_STEPS:
                 growth = SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH
