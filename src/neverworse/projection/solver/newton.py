@@ -8,7 +8,8 @@ simplex. A proximal term :math:`-\lVert q_j - \bar q_j \rVert^2 / 2\sigma` makes
 :math:`q_j` the allowed label nearest to :math:`\bar q_j - \sigma t_j`: the augmented Lagrangian.
 Its minimum over z takes a few Newton steps, whose matrix is the identity plus σ times a Gram matrix
 of the rows whose label is not in a corner. Then :math:`\bar q \leftarrow q`, σ grows, and the
-corners of all other rows, after that the exact minimum, are found in finitely many steps.
+corners of all other rows, after that the exact minimum, are found in finitely many steps. Where z
+is too long for the larger σ, the first step goes towards zero, which needs no system.
 
 If the totals of the labels are restricted, the last coordinate of z is their multiplier μ: it has
 no quadratic term, but the support function of the interval of totals M, smoothed in the same way,
@@ -128,7 +129,7 @@ class Newton:
         changed = rows_that_differ(soft, at.soft)
         change = soft[:, changed] - at.soft[:, changed]
         at.primal, at.soft = at.primal + hinges.adjoint_some(changed, change), soft
-        steps, noisy, smallest, since = 0, False, np.inf, 0
+        begins, steps, noisy, smallest, since = True, 0, False, np.inf, 0
         while True:
             gradient = at.product - at.primal
             if at.balance is not None:
@@ -141,19 +142,22 @@ class Newton:
             if noisy or budget.exhausted or norm <= accuracy * size:
                 at.primal = self._primal(at.soft)  # free of the rounding errors of the updates
                 return Descent(steps, norm, size, value, noisy)
-            budget.spend()
-            steps += 1
-            curve = np.ones(at.z.shape)
-            if at.balance is not None:
-                curve[:, -1] = at.balance.curvature(at.z, sigma)
-            step = self.step(at, curve, sigma, gradient, accuracy * size / norm)
-            change, rise = hinges.scores(step), self.matvec(step)
+            if begins and _is_mostly_along(gradient, at.z):
+                step, change, rise = -at.z, -at.scores, -at.product
+            else:
+                budget.spend()
+                steps += 1
+                curve = np.ones(at.z.shape)
+                if at.balance is not None:
+                    curve[:, -1] = at.balance.curvature(at.z, sigma)
+                step = self.step(at, curve, sigma, gradient, accuracy * size / norm)
+                change, rise = hinges.scores(step), self.matvec(step)
             quadratic, more = float(np.vdot(step, rise)), None
             if at.balance is not None:
                 curvature, more = at.balance.along(at.z, step, sigma)
                 quadratic += curvature
             scores = (centre, at.scores, change, at.soft)
-            slopes = (float(np.vdot(gradient, step)), quadratic, more)
+            slopes, begins = (float(np.vdot(gradient, step)), quadratic, more), False
             found = line_search(Step(self.shape, *scores, sigma, hinges.weights, *slopes))
             noisy = found.length == 0.0  # floating point sees no descent any more
             rows, soft = found.rows, at.soft
@@ -259,6 +263,12 @@ class MatrixFreeNewton(Newton):
         self.budget.n_passes += solved.n_products
         self.budget.report("Newton step", len(weights))
         return solved.x
+
+
+def _is_mostly_along(gradient: Matrix, z: Matrix) -> bool:
+    """Whether the gradient points along z, at an angle of less than 45 degrees."""
+    along, lengths = np.vdot(gradient, z), np.linalg.norm(gradient) * np.linalg.norm(z)
+    return bool(along > np.sqrt(0.5) * lengths)
 
 
 def _nearest(shape: LabelSet, q: Matrix, sigma: float, t: Matrix) -> Matrix:
