@@ -36,12 +36,12 @@ def pack(value: Any) -> Any:
         return Packed(_of_fields, (type(value), *values))
     if not isinstance(value, np.ndarray) or value.size < SMALL or value.dtype.kind not in "biuf":
         return value
-    flat = value.ravel()
-    sample = flat[:: flat.size // SMALL]
+    sample = value.flat[:: value.size // SMALL]  # without a copy of columns
     found, counts = np.unique(sample, return_counts=True)
     common = np.resize(np.argsort(-counts, kind="stable")[:2], 2)  # twice the same if there is one
     share = counts[common].sum() / sample.size
     if share * NUMBERS_PER_EXCEPTION >= NUMBERS_PER_EXCEPTION - 2:  # a sample is not exact
+        flat = value.ravel()
         first, second = (_equals(flat, found[k]) for k in common)
         where = np.flatnonzero(~(first | second))
         if len(where) * NUMBERS_PER_EXCEPTION <= flat.size:

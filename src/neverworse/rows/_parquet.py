@@ -26,7 +26,7 @@ from neverworse.rows._parquet_files import (
 
 __all__ = ["ColumnRows", "File", "ParquetData", "ParquetRows", "open_parquet"]
 
-CHUNK_BYTES = 2**24  # each stream has two or three of these in memory
+CHUNK_BYTES = 2**25  # each stream has two or three of these in memory
 MOST_CHUNK_ROWS = 2**18
 N_PARTS = 32  # of the files, for as many streams as there are cores
 # Every column of a block is converted by itself: longer blocks than elsewhere are faster.
@@ -202,7 +202,7 @@ def open_parquet(
     weight : str, optional
         The column with the row weights. It is read into memory.
     batch_rows : int, optional
-        Number of rows that are read at once; by default as many as take 16 MB.
+        Number of rows that are read at once; by default as many as take 32 MB.
 
     Returns
     -------
