@@ -25,7 +25,6 @@ CONSTANTS = {
     "ROWS_PER_UNKNOWN": (working_set,),
     "LARGEST_SHARE": (working_set,),
     "WORKING_BYTES": (working_set,),
-    "FIRST_GROWTH": (working_set,),
     "LARGEST_GAP_SHARE": (working_set,),
     "SET_GROWTH": (working_set,),
     "FINE": (working_set,),

@@ -28,35 +28,11 @@ if TYPE_CHECKING:
     from neverworse.rows._dask import DaskRows, Engine, LostClusterError, gather, map_rows
     from neverworse.rows._parquet import File, open_parquet
 
-__all__ = [
-    "BLOCK",
-    "N_PARTS",
-    "ChunkedRows",
-    "DaskRows",
-    "DenseRows",
-    "Engine",
-    "FeatureMap",
-    "File",
-    "LostClusterError",
-    "RowWeigh",
-    "Rows",
-    "SparseRows",
-    "Standard",
-    "TrapezoidRows",
-    "Verb",
-    "Weigh",
-    "add_pairs",
-    "as_rows",
-    "blocks",
-    "gather",
-    "map_in_threads",
-    "map_rows",
-    "open_parquet",
-    "read_ahead",
-    "reduce_rows",
-    "single_threaded_blas",
-    "with_features",
-]
+__all__ = ["BLOCK", "N_PARTS", "ChunkedRows", "DaskRows", "DenseRows", "Engine", "FeatureMap"]
+__all__ += ["File", "LostClusterError", "RowWeigh", "Rows", "SparseRows", "Standard"]
+__all__ += ["TrapezoidRows", "Verb", "Weigh", "add_pairs", "as_rows", "blocks", "gather"]
+__all__ += ["map_in_threads", "map_rows", "open_parquet", "read_ahead", "reduce_rows"]
+__all__ += ["single_threaded_blas", "with_features"]
 
 # Names that need an optional package: their module is called after the extra that installs it.
 _OPTIONAL = {

@@ -63,7 +63,7 @@ def test_rows_that_many_classes_share_are_solved_for_without_pairs(
 def test_many_pieces_add_up_to_the_same_matrix(monkeypatch):
     system, _ = make(3, 0, 3)
     whole = system._matrix()
-    monkeypatch.setattr("neverworse.projection.solver.newton_system.BLOCK", 1)
+    monkeypatch.setattr("neverworse.projection.solver.problem.BLOCK", 1)
     indices, inner = np.repeat(system.indices, 30), np.repeat(system.inner, 30, axis=1)
     many = replace(system, indices=indices, inner=inner, sigma=SIGMA / 30)
     np.testing.assert_allclose(np.tril(many._matrix()), np.tril(whole), atol=1e-11)

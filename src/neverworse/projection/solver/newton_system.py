@@ -8,8 +8,9 @@ the others, and P_j is a sum over pairs of these labels, which makes the matrix 
 
 .. math:: P_j = \frac1{|A_j|} \sum_{k < l \in A_j} (e_k - e_l)(e_k - e_l)' .
 
-The system is solved by the weights or by the rows, whichever are fewer, and by conjugate gradients
-if both are many, or if the pairs are: adding up their Gram matrices takes longer than iterating.
+The system is solved by the weights (of their Gram matrix, only the rows that have come and gone
+since the last step are added up) or by the rows, whichever are fewer, and by conjugate gradients if
+both are many, or if the pairs are: adding up their Gram matrices takes longer than iterating.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from neverworse.projection.coordinates import EPS, LARGEST_GRAM
 from neverworse.projection.label_sets import Curvature, LabelSet
 from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.problem import TAKING_COST, Hinges
-from neverworse.rows import BLOCK, blocks, map_in_threads
+from neverworse.rows import blocks, map_in_threads
 
 MOST_SHARING = 8  # classes that share the label of a row, on average, for which pairs are formed
 ROUGH = 0.01  # relative accuracy that will do on the way: of samples, rounds and large systems
@@ -70,26 +70,20 @@ class NewtonSystem:
 
     def _matrix(self) -> Matrix:
         """Return the matrix of the system; its lower triangle is enough."""
-        n, unknowns = len(self.indices), self.curve.size
-        # The parts are no larger than the rows that they are made of.
-        n_pieces = max(1, n * self.hinges.rank // max(4 * BLOCK, unknowns**2))
-        edges = [n * k // n_pieces for k in range(n_pieces + 1)]
-        pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
-        found = self.hinges.map_taken(self.indices, pieces, self._part)
-        matrix = sum(found, np.zeros(2 * self.curve.shape))
-        square: Matrix = matrix.reshape(unknowns, unknowns)
+        hinges, unknowns = self.hinges, self.curve.size
+        if self.is_coupled:
+            square = hinges.summed(self.indices, self._part, 2 * self.curve.shape)
+            square = square.reshape(unknowns, unknowns)
+        else:
+            square = self.sigma * hinges.gram(self.indices, ROUGH / self.sigma)
         square.flat[:: unknowns + 1] += self.curve.ravel()
         return square
 
     def _part(self, piece: slice, rows: Matrix) -> Matrix:
         """Return what some rows add to the matrix, of shape (n_classes, rank, n_classes, rank)."""
-        weights, inner = self.weights[piece], self.inner[:, piece]
-        if not self.is_coupled:
-            rows = rows * np.sqrt(weights)[:, None]
-            return (rows.T @ rows)[None, :, None]
-        rows = rows * np.sqrt(weights / self.count[piece])[:, None]
+        rows = rows * np.sqrt(self.weights[piece] / self.count[piece])[:, None]
         matrix = np.zeros(2 * self.curve.shape)
-        for k, other, used in _pairs(inner):
+        for k, other, used in _pairs(self.inner[:, piece]):
             some = rows[used]
             gram = some.T @ some
             matrix[k, :, k] += gram

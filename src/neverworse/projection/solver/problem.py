@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -24,7 +25,7 @@ from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.labels import Few, Labels, Scored, implied_labels, side_by_side
 from neverworse.projection.totals import Totals
-from neverworse.rows import DenseRows, blocks
+from neverworse.rows import BLOCK, DenseRows, blocks
 
 TAKING_COST = 4  # taking one in this many rows is faster than reading all
 COLUMNS = 8  # by which rows are told apart, where these can tell
@@ -40,6 +41,7 @@ class Hinges:
     map_taken: Callable[..., Iterable[Any]]  # of rows k with some indices, see `Rows`
     taking_costs: float = TAKING_COST  # what taking a row costs, in units of reading one
     _products: Matrix | None = None
+    _last: tuple[Mask, Matrix] | None = None  # rows of the last Gram matrix, and this
 
     def __init__(self, rows: Matrix, weights: Vector) -> None:
         self.rows = DenseRows(rows)
@@ -66,6 +68,38 @@ class Hinges:
             every = self.take(np.arange(n))
             self._products = every @ every.T
         return rows @ rows.T if self._products is None else self._products[np.ix_(indices, indices)]
+
+    def gram(self, indices: Indices, error: float) -> Matrix:
+        """Return Σ s k k' over rows with these indices, by those that were not in the last sum.
+
+        By all of them if these are few, or if rounding errors of the last sum may exceed `error`.
+        """
+        chosen = np.zeros(len(self.weights), np.bool_)
+        chosen[indices] = True
+        before, total = self._last or (~chosen, np.zeros((self.rank, self.rank)))
+        many = 2 * np.count_nonzero(chosen != before) >= len(indices)
+        if many or EPS * float(np.diag(total).max()) > error:
+            before, total = np.zeros_like(chosen), np.zeros_like(total)
+        changed = np.flatnonzero(chosen != before)
+        came, root = chosen[changed], np.sqrt(self.weights[changed])[:, None]
+
+        def part(piece: slice, rows: Matrix) -> Matrix:
+            rows = rows * root[piece]
+            more, less = rows[came[piece]], rows[~came[piece]]
+            return more.T @ more - less.T @ less
+
+        self._last = chosen, total + self.summed(changed, part, total.shape)
+        return self._last[1]
+
+    def summed(
+        self, indices: Indices, part: Callable[[slice, Matrix], Matrix], shape: tuple[int, ...]
+    ) -> Matrix:
+        """Return the sum of an array for each piece of the rows with these indices."""
+        # Arrays are no larger than the rows that they are made of.
+        n_pieces = max(1, len(indices) * self.rank // max(4 * BLOCK, int(np.prod(shape))))
+        edges = [len(indices) * k // n_pieces for k in range(n_pieces + 1)]
+        pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
+        return sum(self.map_taken(indices, pieces, part), np.zeros(shape))
 
     def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
         """Return Σ s_j x_j k_j over the rows with these indices."""

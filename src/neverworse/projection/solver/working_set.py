@@ -59,7 +59,6 @@ FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
 LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
-FIRST_GROWTH = 1.5  # times that the first one is larger, unless the start leaves no distance
 LARGEST_GAP_SHARE = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
 FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
@@ -127,7 +126,6 @@ class _Loop:
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
-        self.first_growth = 1.0
         self.copies = 1.0  # of each row in a working set, on average: equal rows cost nothing
         self.merges = problem.coordinates.whitens_copies and problem.shape.is_uniform
         self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
@@ -231,9 +229,8 @@ class _Loop:
             change = ((at.soft - first) ** 2).sum(axis=0)
             sampling_error = 0.5 * float(change @ squares)
             gap = duality_gap(at.scores, at.soft, sample.weights, shape)
-            value, enough = half_square(at.z, problem.totals), ROUGH * sampling_error
-            self.first_growth = FIRST_GROWTH if value > enough else 1.0
-            done = 2 * n_free <= self.size or min(gap, value) <= enough
+            value = half_square(at.z, problem.totals)
+            done = 2 * n_free <= self.size or min(gap, value) <= ROUGH * sampling_error
             if done or sigma >= largest or self.budget.exhausted:
                 return at.z, sigma
             sigma *= SIGMA_GROWTH
@@ -244,10 +241,7 @@ class _Loop:
         """Solve for the labels of some rows, all others fixed."""
         problem = self.problem
         starts = problem.coordinates.rows.chunk_starts
-        size = self._n_chosen()
-        if state.gap == np.inf:  # nothing is known but the start, which is rough
-            size = max(size, min(int(self.first_growth * size), self.most_loaded // SET_GROWTH))
-        chosen, before, copies = Candidates.best(state.candidates, starts, size)
+        chosen, before, copies = Candidates.best(state.candidates, starts, self._n_chosen())
         state.candidates = ()
         working = self._load(chosen, before, copies)
         hinges = working.hinges
