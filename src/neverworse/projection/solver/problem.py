@@ -78,7 +78,7 @@ class Hinges:
         chosen[indices] = True
         before, total = self._last or (~chosen, np.zeros((self.rank, self.rank)))
         many = 2 * np.count_nonzero(chosen != before) >= len(indices)
-        if many or EPS * float(np.diag(total).max()) > error:
+        if many or EPS * float(np.diag(total).max(initial=0.0)) > error:
             before, total = np.zeros_like(chosen), np.zeros_like(total)
         changed = np.flatnonzero(chosen != before)
         came, root = chosen[changed], np.sqrt(self.weights[changed])[:, None]
