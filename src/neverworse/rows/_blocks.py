@@ -33,6 +33,7 @@ BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in
 # Up to about this many multiplications, OpenBLAS multiplies matrices without copying them first,
 # which takes a third of the time if one of them is narrow.
 SMALL_PRODUCT = 900_000
+FEW_SUMS = 3  # sums of rows are faster one by one
 
 
 @cache
@@ -208,17 +209,18 @@ def product(a: Vector, b: Matrix) -> Any:
 
     `np.dot` never does, but would copy parts of columns.
     """
-    return np.dot(a, b) if b.flags.forc else a @ b
+    return np.dot(a, b) if a.flags.forc and b.flags.forc else a @ b
 
 
 def sum_of_block(weights: Vector, block: Any) -> Vector:
     """Return the weighted sum of the rows of a block, for each row of `weights` if several."""
     if not isinstance(block, np.ndarray):
         return np.ascontiguousarray((block.T @ weights.T).T, dtype=np.float64)
-    total = np.zeros((*weights.shape[:-1], block.shape[1]))
-    for rows in _row_pieces(len(block), total.size):
-        total += product(weights[..., rows], block[rows])
-    return total
+    if weights.ndim == 1:
+        return np.asarray(product(weights, block))
+    if len(weights) <= FEW_SUMS:
+        return np.array([product(each, block) for each in weights])
+    return np.asarray(product(block.T, weights.T).T)
 
 
 @np.errstate(over="ignore", invalid="ignore")
