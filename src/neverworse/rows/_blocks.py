@@ -33,7 +33,7 @@ BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in
 # Up to about this many multiplications, OpenBLAS multiplies matrices without copying them first,
 # which takes a third of the time if one of them is narrow.
 SMALL_PRODUCT = 900_000
-FEW_SUMS = 3  # sums of rows are faster one by one
+FEW_SUMS = 3  # weighted sums of rows, which OpenBLAS adds up faster one by one than at once
 
 
 @cache

@@ -70,9 +70,9 @@ class Hinges:
         return rows @ rows.T if self._products is None else self._products[np.ix_(indices, indices)]
 
     def gram(self, indices: Indices, error: float) -> Matrix:
-        """Return Σ s k k' over rows with these indices, by those that were not in the last sum.
+        """Return Σ s k k' over rows with these indices: the last such sum, plus and minus changes.
 
-        By all of them if these are few, or if rounding errors of the last sum may exceed `error`.
+        Added up anew if many rows differ, or if rounding errors of the last sum may exceed `error`.
         """
         chosen = np.zeros(len(self.weights), np.bool_)
         chosen[indices] = True
