@@ -27,6 +27,7 @@ CONSTANTS = {
     "WORKING_BYTES": (working_set,),
     "LARGEST_GAP_SHARE": (working_set,),
     "SET_GROWTH": (working_set,),
+    "NAMED_ROWS": (working_set,),
     "FINE": (working_set,),
     "LARGEST_DISTINCT_SHARE": (problem,),
     "FIRST_SIGMA": (newton, working_set),

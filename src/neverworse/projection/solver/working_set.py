@@ -61,6 +61,7 @@ LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
 LARGEST_GAP_SHARE = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
+NAMED_ROWS = 2  # by a pass, for each row of the next working set
 FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
 
 
@@ -314,9 +315,9 @@ class _Loop:
         coordinates = self.problem.coordinates
         w = coordinates.to_weights(z)
         copy = coordinates.whitens_copies and not coordinates.rows.random_access
-        # The next working set may be larger, and rows that matter may lie together.
+        # The next working set may be larger, and rows that matter may lie together in one chunk.
         size = self._n_chosen()
-        most = min(SET_GROWTH * size, max(size, self.most_loaded))
+        most = min(NAMED_ROWS * size, max(size, self.most_loaded))
         self.budget.n_passes += 1
         named = (most / self.n_rows, copy)
         return coordinates.rows.keep(function, w.coef, w.intercept, named, **chunks)
