@@ -310,5 +310,5 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
             budget.report("labels", len(problem.weights), solution.gap, solution.value)
             z = solution.z
     if solution is None or not (solution.is_optimal(tol, floor) or budget.exhausted):
-        solution = newton.minimise(z, q, tol, FIRST_SIGMA)
+        solution = newton.minimise(z, q, tol, tol, FIRST_SIGMA)
     return replace(solution, q=solution.q[:, problem.unlabeled])

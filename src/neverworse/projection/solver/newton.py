@@ -184,12 +184,13 @@ class Newton:
         return DualSolution(point, q, gap, value)
 
     def minimise(
-        self, z: Matrix, q: Matrix, tol: float, sigma: float = FIRST_SIGMA
+        self, z: Matrix, q: Matrix, tol: float, enough: float, sigma: float = FIRST_SIGMA
     ) -> DualSolution:
         """Minimise f from the dual point `z` and the soft labels `q`, to a relative gap of `tol`.
 
-        A larger first σ is faster from a good start, slower from a poor one. When the budget ends,
-        the best pair so far is returned.
+        A gap that hardly shrinks any more is closed to `enough` only. A larger first σ is faster
+        from a good start, slower from a poor one. When the budget ends, the best pair so far is
+        returned.
         """
         floor, budget = self.floor, self.budget
         # Sums of all classes have curvature 1 beside σ: their ratio must leave digits.
@@ -207,18 +208,19 @@ class Newton:
                 best = solution
             patience = patience - 1 if slow else PATIENCE
             budget.report("working set", len(self.hinges.weights), best.gap, best.value)
-            if best.is_optimal(tol, floor) or budget.exhausted or not patience:
+            reached = best.is_optimal(max(tol, enough) if slow else tol, floor)
+            if reached or budget.exhausted or not patience:
                 return best
             centre, at.product = at.soft, self.matvec(at.z)
             if at.balance is not None:
                 at.balance = at.balance.next(at.z, sigma)
-            if done.noisy and done.norm > 10.0 * FINEST * done.size:
+            if done.noisy:
                 sigma = max(sigma / SIGMA_GROWTH**2, FIRST_SIGMA)
             elif done.steps <= EASY_STEPS:
                 growth = SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH
                 sigma = min(growth * sigma, largest)
-            enough = 0.1 * solution.gap / max(solution.value, floor)
-            accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
+            deserved = 0.1 * solution.gap / max(solution.value, floor)
+            accuracy = max(min(0.1 * accuracy if slow else accuracy, deserved), FINEST)
 
     def _primal(self, q: Matrix) -> Matrix:
         return self.hinges.adjoint(self.hinges.weights * q) - self.linear

@@ -123,6 +123,8 @@ class _Loop:
 
     def __init__(self, problem: Projection, tol: float, budget: Budget) -> None:
         self.problem, self.tol, self.budget = problem, tol, budget
+        # Farther than asked for, at the end: weights may differ by the root of the gap.
+        self.finest = min(0.1 * tol, max(ROUGH * tol**2, FINE))
         self.hinges = StreamedHinges(problem.coordinates, problem.weights)
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
@@ -134,7 +136,7 @@ class _Loop:
     def run(self) -> DualSolution:
         problem, budget = self.problem, self.budget
         if self.n_rows <= self.size or self._are_mostly_equal():
-            return self._solve_all(*self._supervised(), self.tol)
+            return self._solve_all(*self._supervised(), self.finest)
         small = is_small(problem.linear.size, self.rank, self.n_rows)
         state = self._first_of_all() if small else self._first_of_sample()
         before = np.inf
@@ -146,7 +148,7 @@ class _Loop:
                 self.size *= SET_GROWTH
             if self.size >= self.n_rows or self.size > self.most_loaded:
                 q = problem.of_all_rows(self._labels(state))
-                return self._solve_all(state.z, q, self.tol, self._sigma(state))
+                return self._solve_all(state.z, q, self.finest, self._sigma(state))
             before = state.gap
             self._solve_working_set(state)
             value = half_square(state.primal, problem.totals)
@@ -248,7 +250,8 @@ class _Loop:
         hinges = working.hinges
         own = hinges.adjoint(hinges.weights * working.q)
         newton = self._newton(working, own - state.primal, ROUGH * problem.floor)
-        solved = newton.minimise(state.z, working.q, self._tolerance(state), self._sigma(state))
+        tol, sigma = self._tolerance(state), self._sigma(state)
+        solved = newton.minimise(state.z, working.q, tol, 0.1 * self.tol, sigma)
         primal = state.primal - own + hinges.adjoint(hinges.weights * solved.q)
         allowed = problem.totals is None  # others may have to be approached first
         if allowed and half_square(primal, None) > half_square(state.primal, None):
@@ -285,10 +288,9 @@ class _Loop:
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
         relative_gap = self._relative_gap(state)
-        tol = ROUGH * relative_gap**2
         if relative_gap < ROUGH:  # the round may well be the last
-            tol = min(tol, 0.1 * self.tol)
-        return max(tol, min(0.1 * self.tol, FINE))
+            return self.finest
+        return ROUGH * relative_gap**2
 
     def _sigma(self, state: _State) -> float:
         """Return the first σ: the nearer, the larger."""
@@ -341,7 +343,7 @@ class _Loop:
             rows = slice(None)
             working = _WorkingSet(self.hinges, problem.shape, q)
         newton = self._newton(working, problem.linear, problem.floor)
-        solved = newton.minimise(z, working.q, tol, sigma)
+        solved = newton.minimise(z, working.q, tol, self.tol, sigma)
         found = np.zeros_like(q)
         found[:, rows] = working.of_all(solved.q)
         return replace(solved, q=found[:, problem.unlabeled])
