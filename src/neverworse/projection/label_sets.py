@@ -35,7 +35,7 @@ class LabelSet:
 
     def support(self, t: Matrix) -> Vector:
         """Return the largest -q·t for each row."""
-        return np.maximum(0.0, -t[0])
+        return np.clip(-t[0], 0.0, np.inf)  # much faster than `maximum`
 
     def margin(self, t: Matrix) -> Vector:
         """Return by how much scores may change before another corner becomes the best one."""
@@ -152,7 +152,8 @@ def _nearest_in_simplex(x: Matrix) -> Matrix:
     """
     shared, n_before = x > -1.0, -1
     while (n_shared := int(np.count_nonzero(shared))) != n_before:
-        excess = (np.where(shared, x, 0.0).sum(axis=0) - 1.0) / shared.sum(axis=0)
+        many = shared.sum(axis=0, dtype=np.int16)
+        excess = (np.where(shared, x, 0.0).sum(axis=0) - 1.0) / many
         shared, n_before = shared & (x > excess), n_shared
     return np.maximum(x - excess, 0.0)
 
