@@ -25,7 +25,7 @@ from neverworse.rows._blocks import (
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest; these were measured to be best.
-BLOCK_BYTES = 2**21
+BLOCK_BYTES = 2**22
 FEWEST_ROWS = 128  # in a block
 # Of wide rows, blocks have this many if that takes at most four times the memory: then adding up
 # Gram matrices takes little beside computing them. Triangles are computed from as many at once.
