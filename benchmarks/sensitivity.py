@@ -15,11 +15,11 @@ from unittest.mock import patch
 import numpy as np
 
 import alone
+from beside import N_ROWS
 from kinds import KINDS, make
 from neverworse import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.projection.solver import newton, newton_system, problem, working_set
 
-N_ROWS = 60_000
 CONSTANTS = {
     "FEWEST_ROWS": (working_set,),
     "ROWS_PER_UNKNOWN": (working_set,),
