@@ -184,7 +184,7 @@ class Newton:
         return DualSolution(point, q, gap, value)
 
     def minimise(
-        self, z: Matrix, q: Matrix, tol: float, enough: float, sigma: float = FIRST_SIGMA
+        self, z: Matrix, q: Matrix, tol: float, enough: float, sigma: float
     ) -> DualSolution:
         """Minimise f from the dual point `z` and the soft labels `q`, to a relative gap of `tol`.
 

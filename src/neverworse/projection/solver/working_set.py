@@ -136,7 +136,7 @@ class _Loop:
     def run(self) -> DualSolution:
         problem, budget = self.problem, self.budget
         if self.n_rows <= self.size or self._are_mostly_equal():
-            return self._solve_all(*self._supervised(), self.finest)
+            return self._solve_all(*self._supervised(), self.finest, FIRST_SIGMA)
         small = is_small(problem.linear.size, self.rank, self.n_rows)
         state = self._first_of_all() if small else self._first_of_sample()
         before = np.inf
@@ -174,7 +174,7 @@ class _Loop:
     def _first_of_all(self) -> _State:
         """Return the state after solving for the labels of all rows, roughly."""
         problem = self.problem
-        solved = self._solve_all(*self._supervised(), max(ROUGH, self.tol))
+        solved = self._solve_all(*self._supervised(), max(ROUGH, self.tol), FIRST_SIGMA)
         q = problem.of_all_rows(solved.q)
         primal = self.hinges.adjoint(problem.weights * q) - problem.linear
         labels = problem.coordinates.rows.scatter(Imputed(q))
@@ -331,9 +331,7 @@ class _Loop:
         found = rows.map_state(Imputed.unlabeled_labels, kept, known=(state.changes,))
         return side_by_side(found, int(np.count_nonzero(self.problem.unlabeled)))
 
-    def _solve_all(
-        self, z: Matrix, q: Matrix, tol: float, sigma: float = FIRST_SIGMA
-    ) -> DualSolution:
+    def _solve_all(self, z: Matrix, q: Matrix, tol: float, sigma: float) -> DualSolution:
         """Solve for the labels of all rows, which are loaded if they are not too many."""
         problem = self.problem
         rows: Any = np.flatnonzero(problem.weights)
