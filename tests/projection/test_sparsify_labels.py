@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from neverworse import ICLSClassifier
 from neverworse.projection import Simplex
 from neverworse.projection.label_sets import sparsify_labels
 
@@ -57,3 +58,31 @@ def test_nothing_to_do():
     rows, s, shape, q = make("plain")
     once = sparsify_labels(rows, s, shape, q)
     np.testing.assert_array_equal(sparsify_labels(rows, s, shape, once), once)
+
+
+def few_distinct_labeled_rows(seed, n=100, n_features=5):
+    """Rows in three copies; four of them have contradictory labels, too few for the features."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(n, n_features)), 3, axis=0)
+    y = rng.integers(0, 4, len(X))
+    y[:4], y[12:] = range(4), -1
+    return X, y, rng
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_stay_the_same_where_the_distance_is_blind_to_some(seed):
+    """Sparse labels of the same sum in the distance, but not in the loss, depend on the order."""
+    X, y, rng = few_distinct_labeled_rows(seed)
+    order = rng.permutation(len(X))
+    one = ICLSClassifier(alpha=0.0).fit(X, y)
+    other = ICLSClassifier(alpha=0.0).fit(X[order], y[order])
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-3 * np.abs(one.coef_).max())
+
+
+def test_supervised_weights_that_labels_reproduce_are_kept_in_any_distance():
+    X, y, rng = few_distinct_labeled_rows(9, n=300)
+    w = rng.exponential(size=len(X)) * (rng.random(len(X)) > 0.3)
+    w[:12] = 1.0
+    certificate = ICLSClassifier(alpha=0.0).fit(X, y, sample_weight=w).certificate_
+    assert certificate.reason == "inside"
+    assert certificate.worst_case == 0.0

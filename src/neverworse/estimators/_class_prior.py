@@ -80,7 +80,8 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
             pair[:] = share
         low, high = pair
         if not -SUM_TOLERANCE <= low <= high + SUM_TOLERANCE <= 1.0 + 2.0 * SUM_TOLERANCE:
-            raise _no_prior(f"is {short_repr(share)} for class {name!r}", names)
+            wrong = "whose first end is above the second" if low > high else "no share or interval"
+            raise _no_prior(f"is {short_repr(share)} for class {name!r}, {wrong}", names)
     pairs = pairs.clip(0.0, 1.0)
     return pairs[:, 0], pairs[:, 1]
 
@@ -103,7 +104,7 @@ def _by_class(class_prior: Any, names: list[Any]) -> dict[Any, Any]:
 
 def _no_prior(problem: str, names: list[Any]) -> ValueError:
     return ValueError(
-        f"class_prior {problem}, but the classes in y are {', '.join(map(repr, names))}. Pass a "
+        f"class_prior {problem}. The classes in y are {', '.join(map(repr, names))}. Pass a "
         "dict from classes to shares or to intervals (low, high), a list of one for each class, or "
         "'confidence'. For two classes, a number is the share of the second one, and a tuple "
         "(low, high) an interval for it. Shares are numbers from 0 to 1, not percentages; those of "

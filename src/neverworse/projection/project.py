@@ -211,17 +211,18 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
     if problem is None:
         nowhere = Weights.zero(geometry.supervised.coef)
         return _Outcome(nowhere, None, None, converged=not needed)
-    solution = _solve_by(solver, problem, tol, budget)
-    converged = solution.is_optimal(tol, problem.floor)
-    if solution.value <= problem.floor and not geometry.guaranteed:
+    solution, floor = _solve_by(solver, problem, tol, budget), problem.floor
+    converged, all_rows = solution.is_optimal(tol, floor), geometry.problem_in_all_rows()
+    if solution.value <= floor and not geometry.guaranteed:
         # No farther than rounding errors in this distance, which may not tell all weights apart.
         # If the supervised weights are in the constraint set, they are their own projection.
-        all_rows = geometry.problem_in_all_rows()
         in_all_rows = _solve_by("exact", all_rows, tol, budget)
         if in_all_rows.value <= all_rows.floor:
-            solution = in_all_rows
-    if problem.shape.is_coupled and solution.value > problem.floor:
-        solution = replace(solution, q=_sparsified(problem, solution.q))
+            solution, floor = in_all_rows, all_rows.floor
+    if problem.shape.is_coupled and solution.value > floor:
+        # Other labels of the same sum in this distance would give other weights, if it is blind
+        # to some; those of the same sum in the loss give the same.
+        solution = replace(solution, q=_sparsified(all_rows, solution.q))
     direction = geometry.direction(problem, solution)
     multiplier = geometry.multiplier(problem, solution)
     return _Outcome(direction, multiplier, solution, converged, problem.floor)

@@ -43,7 +43,7 @@ PATIENCE = 10  # Newton steps without a smaller gradient, and slow updates in a 
 # What floating point numbers allow: σ for labels of one number and of coupled classes, ...
 LARGEST_SIGMA = (1e17, 1e13)
 FINEST = 1e-12  # ... the relative accuracy of a gradient, ...
-FINE = 1e-9  # ... and that beyond which a gradient that does not shrink never will
+STALLED = 1e-9  # ... and that beyond which a gradient that does not shrink never will
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Newton:
             size = float(np.sqrt(2.0 * max(value, self.floor)))
             norm = float(np.linalg.norm(gradient))
             smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
-            noisy = noisy or steps > since + (PATIENCE if norm > FINE * size else 1)
+            noisy = noisy or steps > since + (PATIENCE if norm > STALLED * size else 1)
             if noisy or budget.exhausted or norm <= accuracy * size:
                 at.primal = self._primal(at.soft)  # free of the rounding errors of the updates
                 return Descent(steps, norm, size, value, noisy)
