@@ -81,6 +81,31 @@ def test_rows_of_zeros_without_an_intercept(distance):
     np.testing.assert_array_equal(clf.coef_, 0.0)
 
 
+def _far_row(rng, n):
+    X = rng.normal(size=(n, 8))
+    X[rng.integers(0, n)] *= 1e5
+    return X
+
+
+HARD = {
+    "a row far from all others": _far_row,
+    "units": lambda rng, n: rng.normal(size=(n, 8)) * 10.0 ** rng.uniform(-6, 6, 8),
+    "heavy tails": lambda rng, n: np.exp(4.0 * rng.normal(size=(n, 4))),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_rounding_errors_of_scores_end_no_fit_to_several_classes(kind):
+    """Scores of the classes that share a row are equal, not zero: σ would magnify their errors."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, n_classes = int(rng.integers(50, 400)), int(rng.integers(3, 7))
+        X, y = HARD[kind](rng, n), rng.integers(0, n_classes, n)
+        y[:n_classes], y[n_classes + 10 :] = range(n_classes), -1
+        clf = ProjectedLeastSquaresClassifier(alpha=rng.choice([0.0, 1.0])).fit(X, y)
+        assert clf.certificate_.converged
+
+
 @pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_ordinary_data_take_few_passes(separation, seed, monkeypatch):

@@ -51,7 +51,7 @@ class Iterate:
     """A dual point, and what follows from it."""
 
     z: Matrix  # (n_classes, rank)
-    scores: Matrix  # (n_classes, n): t_j = k_j·z
+    scores: Matrix  # (n_classes, n): t_j = k_j·z; of coupled classes, less the smallest
     product: Matrix  # Mz
     soft: Matrix  # soft labels
     primal: Matrix  # Σ s_j q_j k_j - l of these
@@ -125,6 +125,8 @@ class Newton:
         The proximal terms are centred at labels that need not be allowed ones.
         """
         hinges, budget = self.hinges, self.budget
+        if self.shape.is_coupled:  # only differences count, and small ones keep more digits
+            at.scores -= at.scores.min(axis=0)
         soft = _nearest(self.shape, centre, sigma, at.scores)
         changed = rows_that_differ(soft, at.soft)
         change = soft[:, changed] - at.soft[:, changed]
