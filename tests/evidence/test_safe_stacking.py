@@ -389,6 +389,13 @@ def test_a_candidate_that_cannot_be_fitted_without_a_fold_is_named_with_it():
     assert "candidate 'many' (NeedsMany) was fitted to 32 labels" in raised.value.__notes__[0]
 
 
+@pytest.mark.parametrize("cv", [[], [(np.arange(40), np.empty(0, int))]])
+def test_folds_without_rows_to_test_on_are_refused(cv):
+    X, y, _ = make(n_labeled=40)
+    with pytest.raises(ValueError, match="has no fold with labeled rows to test on"):
+        quick(cv=cv).fit(X, y)
+
+
 def test_few_labels_are_refused_with_another_way():
     X, y, _ = make(n_labeled=9)
     with pytest.raises(ValueError, match=r"at least 10.*SequentialAudit"):

@@ -6,6 +6,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
+from reprlib import repr as short_repr
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -277,6 +278,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             # A class with fewer rows than folds may be in every fit nevertheless.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             splits = list(splitter.split(_safe_indexing(rows.X, labeled), codes))
+        if not any(len(test) for _, test in splits):
+            raise ValueError(f"cv={short_repr(cv)} has no fold with labeled rows to test on.")
         return [labeled[test] for _, test in splits]
 
     def _out_of_fold(
