@@ -278,7 +278,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             # A class with fewer rows than folds may be in every fit nevertheless.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             splits = list(splitter.split(_safe_indexing(rows.X, labeled), codes))
-        if not any(len(test) for _, test in splits):
+        if not sum(len(test) for _, test in splits):
             raise ValueError(f"cv={short_repr(cv)} has no fold with labeled rows to test on.")
         return [labeled[test] for _, test in splits]
 

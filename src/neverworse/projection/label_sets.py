@@ -152,8 +152,8 @@ def _nearest_in_simplex(x: Matrix) -> Matrix:
     """
     shared, n_before = x > -1.0, -1
     while (n_shared := int(np.count_nonzero(shared))) != n_before:
-        many = shared.sum(axis=0, dtype=np.int16)
-        excess = (np.where(shared, x, 0.0).sum(axis=0) - 1.0) / many
+        excess = np.where(shared, x, 0.0).sum(axis=0) - 1.0
+        excess /= shared.sum(axis=0, dtype=np.int16)
         shared, n_before = shared & (x > excess), n_shared
     return np.maximum(x - excess, 0.0)
 

@@ -220,8 +220,7 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         if in_all_rows.value <= all_rows.floor:
             solution, floor = in_all_rows, all_rows.floor
     if problem.shape.is_coupled and solution.value > floor:
-        # Other labels of the same sum in this distance would give other weights, if it is blind
-        # to some; those of the same sum in the loss give the same.
+        # With the same sum in the loss: this distance may be blind to some weights.
         solution = replace(solution, q=_sparsified(all_rows, solution.q))
     direction = geometry.direction(problem, solution)
     multiplier = geometry.multiplier(problem, solution)

@@ -288,9 +288,8 @@ class _Loop:
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
         relative_gap = self._relative_gap(state)
-        if relative_gap < ROUGH:  # the round may well be the last
-            return self.finest
-        return ROUGH * relative_gap**2
+        # Near the end, the round may well be the last.
+        return self.finest if relative_gap < ROUGH else ROUGH * relative_gap**2
 
     def _sigma(self, state: _State) -> float:
         """Return the first σ: the nearer, the larger."""
