@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -67,6 +68,29 @@ def test_a_signal_waits_until_all_files_are_in_their_places(tmp_path, monkeypatc
         signal.signal(number, before)
     assert came == [number]
     assert [(tmp_path / "out" / name).read_text() for name in names] == ["new"] * 3
+
+
+def test_an_interrupted_start_of_a_thread_moves_nothing_behind_the_back(tmp_path, monkeypatch):
+    start, replace = threading.Thread.start, Path.replace
+    for folder in (tmp_path / "out", tmp_path / "new"):
+        folder.mkdir()
+        (folder / "a").write_text(folder.name)
+
+    def interrupted(self):
+        start(self)
+        raise KeyboardInterrupt
+
+    def slowly(self, target):
+        time.sleep(0.2)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", slowly)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            take_places(tmp_path / "out", ["a"], tmp_path / "new")
+    time.sleep(0.5)
+    assert (tmp_path / "out" / "a").read_text() == "out"
 
 
 def test_no_file_is_moved_if_an_old_one_is_open_on_windows(tmp_path, monkeypatch):

@@ -45,6 +45,7 @@ def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
         return [(new / name).replace(folder / name) for name in names]
 
     with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # a thread whose start is interrupted would not be waited for
         return pool.submit(move).result()
 
 
